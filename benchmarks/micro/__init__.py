@@ -1,0 +1,1 @@
+"""Limits of the machine and the other ways to run the same query."""
