@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Self
 
 from cepheid.model.diagnostics import Diagnostic
 
@@ -20,7 +21,7 @@ class CepheidError(Exception):
     @classmethod
     def of(
         cls, code: str, message: str, *, help: str | None = None, notes: Sequence[str] = ()
-    ) -> CepheidError:
+    ) -> Self:
         """An error without a place in a query's text."""
         return cls(Diagnostic(code, message, notes=tuple(notes), help=help))
 

@@ -1,0 +1,1 @@
+"""From algebra to a physical plan: which kernel, which key, which window, which predicates where."""

@@ -1,0 +1,175 @@
+"""count, sum, avg, min and max over the events of each match (RETURN clauses)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from cepheid.algebra.expression import Aggregate, ScalarType
+from cepheid.model.errors import InternalError
+from cepheid.model.undefined import (
+    ABSENT_FLOAT,
+    MAX_INT,
+    MIN_INT,
+    NULL_FLOAT,
+    NULL_INT,
+    is_value,
+)
+from cepheid.planner.columns import Column
+
+_Rows = npt.NDArray[np.int64]
+_SURELY_FITS = 2.0**62
+
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """A variable's events, match after match: those of match i are offsets[i] to offsets[i + 1].
+
+    `column` is the asked attribute of those events; None when only their number was asked.
+    """
+
+    offsets: _Rows
+    column: Column | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """The defined values of one attribute and the match each belongs to."""
+
+    type: ScalarType
+    data: Any
+    rows: _Rows
+
+
+def aggregate(
+    node: Aggregate,
+    lookup: Callable[[str, str], Column],
+    rows: int,
+    variables: tuple[str, ...],
+    elements: Callable[[str, str | None], Elements | None] | None = None,
+) -> Column:
+    """One value per match; undefined (count: 0) where no event has a defined value.
+
+    Values are added in the order of the variables and of their events, so sums of floats are the
+    same on every host.
+    """
+    over = variables if node.variable is None else (node.variable,)
+    if node.name is None:
+        return _whole(_count_events(over, rows, elements))
+    groups = [_defined(variable, node.name, lookup, rows, elements) for variable in over]
+    members = np.concatenate([np.empty(0, np.int64), *(group.rows for group in groups)])
+    counts = np.bincount(members, minlength=rows).astype(np.int64)
+    if node.function == "count":
+        return _whole(counts)
+    groups = [group for group in groups if len(group.rows)]
+    kinds = {group.type for group in groups}
+    if not kinds or (ScalarType.STRING in kinds and len(kinds) > 1):
+        return Column(ScalarType.UNKNOWN, np.full(rows, NULL_INT, np.int64), may_be_absent=False)
+    members = np.concatenate([group.rows for group in groups])
+    if kinds == {ScalarType.STRING}:
+        texts = [text for group in groups for text in group.data]
+        return _texts(node.function, members, texts, rows)
+    is_float = ScalarType.FLOAT in kinds or node.function == "avg"
+    data = np.concatenate(
+        [np.asarray(group.data, np.float64 if is_float else np.int64) for group in groups]
+    )
+    kind = kinds.pop() if len(kinds) == 1 else ScalarType.INT
+    return _numbers(node.function, ScalarType.FLOAT if is_float else kind, members, data, counts)
+
+
+def _whole(values: _Rows) -> Column:
+    return Column(ScalarType.INT, values, may_be_undefined=False, may_be_absent=False)
+
+
+def _count_events(
+    over: tuple[str, ...],
+    rows: int,
+    elements: Callable[[str, str | None], Elements | None] | None,
+) -> _Rows:
+    total = np.zeros(rows, np.int64)
+    for variable in over:
+        found = elements(variable, None) if elements is not None else None
+        total += 1 if found is None else np.diff(found.offsets)
+    return total
+
+
+def _defined(
+    variable: str,
+    name: str,
+    lookup: Callable[[str, str], Column],
+    rows: int,
+    elements: Callable[[str, str | None], Elements | None] | None,
+) -> _Values:
+    found = elements(variable, name) if elements is not None else None
+    if found is None:
+        column, owners = lookup(variable, name), np.arange(rows, dtype=np.int64)
+    else:
+        assert found.column is not None
+        column = found.column
+        owners = np.repeat(np.arange(rows, dtype=np.int64), np.diff(found.offsets))
+    if column.strings is not None:
+        kept = column.strings.is_valid().to_numpy(zero_copy_only=False)
+        return _Values(column.type, column.strings.drop_null().to_pylist(), owners[kept])
+    numbers = column.numbers
+    if column.type is ScalarType.FLOAT:
+        kept = (numbers == numbers) & (numbers != ABSENT_FLOAT)
+    else:
+        kept = numbers >= MIN_INT
+    return _Values(column.type, numbers[kept], owners[kept])
+
+
+def _texts(function: str, members: _Rows, texts: list[str], rows: int) -> Column:
+    if function not in ("min", "max"):
+        nothing = np.full(rows, NULL_INT, np.int64)
+        return Column(ScalarType.UNKNOWN, nothing, may_be_absent=False)
+    best: list[str | None] = [None] * rows
+    for row, text in zip(members.tolist(), texts, strict=True):
+        # Python compares by code point, as the languages do.
+        known = best[row]
+        if known is None or (text < known if function == "min" else text > known):
+            best[row] = text
+    return Column(ScalarType.STRING, strings=pa.array(best, pa.string()), may_be_absent=False)
+
+
+def _numbers(function: str, kind: ScalarType, members: _Rows, data: Any, counts: _Rows) -> Column:
+    rows = len(counts)
+    null = NULL_FLOAT if kind is ScalarType.FLOAT else NULL_INT
+    match function:
+        case "min" | "max":
+            lowest, highest = (-np.inf, np.inf) if data.dtype == np.float64 else (MIN_INT, MAX_INT)
+            choose = np.minimum if function == "min" else np.maximum
+            result = np.full(rows, highest if function == "min" else lowest, data.dtype)
+            choose.at(result, members, data)
+        case "sum" | "avg":
+            if kind in (ScalarType.BOOL, ScalarType.TIMESTAMP):
+                kind = ScalarType.INT
+            result = _sums(members, data, rows)
+            if function == "avg":
+                with np.errstate(all="ignore"):
+                    result = result / counts
+        case _:
+            raise InternalError.of("unknown-function", f"no aggregate `{function}`")
+    result = np.where(counts == 0, null, result)
+    if kind is ScalarType.FLOAT:
+        result = np.where(result == ABSENT_FLOAT, null, result)
+    return Column(kind, result, may_be_absent=False)
+
+
+def _sums(members: _Rows, data: Any, rows: int) -> Any:
+    """Sums per match; those of integers are exact, undefined where 64 bits cannot hold them."""
+    if data.dtype == np.int64:
+        magnitude = np.zeros(rows)
+        np.add.at(magnitude, members, np.abs(data.astype(np.float64)))
+        if np.any(magnitude >= _SURELY_FITS):
+            exact = np.zeros(rows, object)
+            np.add.at(exact, members, data.astype(object))
+            return np.array([n if is_value(n) else NULL_INT for n in exact.tolist()], np.int64)
+    sums = np.zeros(rows, data.dtype)
+    with np.errstate(all="ignore"):
+        np.add.at(sums, members, data)
+    return sums
