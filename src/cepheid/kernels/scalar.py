@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from numba import njit, types
 from numba.extending import intrinsic
@@ -29,7 +29,6 @@ __all__ = [
     "equal_int",
     "greatest_float",
     "greatest_int",
-    "is_true_int",
     "least_float",
     "least_int",
     "less_int",
@@ -47,15 +46,15 @@ __all__ = [
 _inlined = njit(forceinline=True, error_model="numpy")
 
 
-def _overflow_checked(instruction: str) -> Callable[..., Any]:
+def _overflow_checked(instruction: str) -> Callable[[int, int], tuple[int, bool]]:
     """An LLVM `s*.with.overflow` instruction as a function: (result, whether it overflowed).
 
     The processor sets its overflow flag anyway; asking for it costs a jump that is never taken.
     """
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def checked(typing_context: Any, left: Any, right: Any) -> Any:
-        result = types.Tuple((types.int64, types.boolean))
+        result = types.Tuple((types.int64, types.boolean))  # type: ignore[no-untyped-call]
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             pair = getattr(builder, instruction)(*arguments)
@@ -64,7 +63,8 @@ def _overflow_checked(instruction: str) -> Callable[..., Any]:
 
         return result(types.int64, types.int64), generate
 
-    return checked  # type: ignore[no-any-return]
+    # For the caller it has the two operands only: numba gives the typing context.
+    return cast(Callable[[int, int], tuple[int, bool]], checked)
 
 
 _add_overflow = _overflow_checked("sadd_with_overflow")
@@ -204,9 +204,3 @@ def at_most_int(left: int, right: int) -> bool:
 def unequal_float(left: float, right: float) -> bool:
     """Different, both defined; IEEE's own `!=` is true of NaN, its other comparisons false."""
     return left < right or left > right
-
-
-@_inlined
-def is_true_int(operand: int) -> bool:
-    """A number standing where a condition is asked for: defined and not zero."""
-    return operand != 0 and operand >= MIN_INT

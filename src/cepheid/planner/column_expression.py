@@ -7,18 +7,17 @@ have NaN), which exists only where a column has such rows: clean columns pay for
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, TypeAlias, assert_never
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.algebra.expression import (
-    FUNCTIONS,
     Absent,
     Aggregate,
     And,
@@ -37,10 +36,20 @@ from cepheid.algebra.expression import (
     ScalarType,
     attributes,
 )
-from cepheid.model.errors import DataError, InternalError
-from cepheid.model.undefined import ABSENT_FLOAT, MAX_INT, MIN_INT, NULL_FLOAT, NULL_INT, is_value
+from cepheid.model.errors import InternalError
+from cepheid.model.undefined import ABSENT_FLOAT, MAX_INT, MIN_INT, NULL_FLOAT, NULL_INT
 from cepheid.planner.aggregates import Elements, aggregate
 from cepheid.planner.columns import Column, Mask
+from cepheid.planner.operator_types import (
+    absent_attribute,
+    arithmetic_type,
+    comparison_type,
+    is_condition,
+    literal_number,
+    literal_type,
+    number_type,
+    unresolved,
+)
 
 Lookup: TypeAlias = Callable[[str, str], Column]
 """The column of (variable, attribute): one row per match, as long as `rows`."""
@@ -103,86 +112,6 @@ def check_present(expression: Expression, lookup: Lookup) -> None:
         absent = lookup(variable, name).absent_rows()
         if absent is not None and absent.any():
             raise absent_attribute(variable, name)
-
-
-def absent_attribute(variable: str, name: str) -> DataError:
-    """The error of a language that does not allow an attribute to be missing (SPEC B1)."""
-    return DataError.of(
-        "absent-attribute",
-        f"an event bound to `{variable}` has no attribute `{name}`",
-        help=f"give every event of its type a value for `{name}`, or filter those out first",
-    )
-
-
-def unresolved(node: Expression) -> InternalError:
-    """The error for a node that must have been replaced before an expression is evaluated."""
-    return InternalError.of(
-        "unresolved-expression",
-        f"{type(node).__name__} reached an evaluator of single expressions",
-        help="this is a bug: parameters, PREV and ALL are replaced while planning",
-    )
-
-
-def literal_type(value: int | float | str | bool | None) -> ScalarType:
-    """The type of a constant; an integer that 64 bits cannot hold is a FLOAT."""
-    match value:
-        case bool():
-            return ScalarType.BOOL
-        case int():
-            return ScalarType.INT if is_value(value) else ScalarType.FLOAT
-        case float():
-            return ScalarType.FLOAT
-        case str():
-            return ScalarType.STRING
-        case None:
-            return ScalarType.UNKNOWN
-        case _:
-            assert_never(value)
-
-
-def literal_float(value: float) -> float:
-    """A number as float64; an integer beyond its range is infinite."""
-    try:
-        return float(value)
-    except OverflowError:
-        return math.copysign(math.inf, value)
-
-
-def arithmetic_type(op: str, left: ScalarType, right: ScalarType) -> ScalarType:
-    """The type of `left op right`; UNKNOWN (always undefined) where the operator has no meaning.
-
-    >>> arithmetic_type("-", ScalarType.TIMESTAMP, ScalarType.TIMESTAMP)
-    <ScalarType.INT: 'int'>
-    """
-    pair = (left, right)
-    if ScalarType.STRING in pair or ScalarType.UNKNOWN in pair:
-        return ScalarType.UNKNOWN
-    if op == "/" or ScalarType.FLOAT in pair:
-        return ScalarType.FLOAT
-    if op in "+-" and pair.count(ScalarType.TIMESTAMP) == 1:
-        return ScalarType.TIMESTAMP
-    return ScalarType.INT
-
-
-def common_type(left: ScalarType, right: ScalarType) -> ScalarType:
-    """The type in which two operands are compared or chosen from; UNKNOWN if there is none."""
-    if left is right:
-        return left
-    pair = (left, right)
-    if ScalarType.STRING in pair or ScalarType.UNKNOWN in pair:
-        return ScalarType.UNKNOWN
-    return ScalarType.FLOAT if ScalarType.FLOAT in pair else ScalarType.INT
-
-
-def is_condition(node: Expression) -> bool:
-    """Whether a node answers yes or no, always: a connective or an atom."""
-    match node:
-        case And() | Or() | Not() | Compare():
-            return True
-        case Call(function, _):
-            return FUNCTIONS[function][1] is ScalarType.BOOL
-        case _:
-            return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,11 +188,12 @@ class _Evaluation:
             case Call(function, (text, part)) if function in _SEARCH:
                 return self._search(function, self._operand(text), self._operand(part))
             case _:
-                return self._compare("!=", self._operand(node), _Operand(ScalarType.INT, 0))
+                return self._compare("=", self._operand(node), _literal(Literal(True)))
 
     def _compare(self, op: str, left: _Operand, right: _Operand) -> Mask:
         numeric, textual = _COMPARE[op]
-        match common_type(left.type, right.type):
+        holds: Any
+        match comparison_type(op, left.type, right.type):
             case ScalarType.UNKNOWN:
                 return self._all(False)
             case ScalarType.STRING:
@@ -306,14 +236,14 @@ class _Evaluation:
         texts: list[str | None] = operand.data.to_pylist()
         return texts
 
-    def _spread(self, values: Any) -> Any:
+    def _spread(self, values: Any) -> npt.NDArray[Any]:
         """One value for all rows as an array of them; arrays stay as they are."""
-        return values if np.ndim(values) else np.full(self.rows, values)
+        return np.asarray(values) if np.ndim(values) else np.full(self.rows, values)
 
     def _operand(self, node: Expression) -> _Operand:
         match node:
-            case Literal(value):
-                return _literal(value)
+            case Literal():
+                return _literal(node)
             case Attribute(variable, name):
                 return _attribute(self.lookup(variable, name))
             case Arithmetic(op, left, right):
@@ -339,7 +269,7 @@ class _Evaluation:
             case ScalarType.STRING:
                 strings = operand.data
                 if isinstance(strings, pa.Scalar):
-                    strings = pa.repeat(strings, self.rows)
+                    strings = pa.array([strings.as_py()] * self.rows, strings.type)
                 if without is not None:
                     strings = pc.if_else(pa.array(without), pa.scalar(None, strings.type), strings)
                 return Column(ScalarType.STRING, strings=strings, may_be_absent=False)
@@ -356,19 +286,17 @@ class _Evaluation:
         return Column(operand.type, values, may_be_absent=False)
 
 
-def _literal(value: int | float | str | bool | None) -> _Operand:
-    kind = literal_type(value)
+def _literal(literal: Literal) -> _Operand:
+    kind = literal_type(literal.value)
     match kind:
         case ScalarType.UNKNOWN:
             return _UNDEFINED
         case ScalarType.STRING:
-            return _Operand(kind, pa.scalar(str(value)))
+            return _Operand(kind, pa.scalar(str(literal.value)))
         case ScalarType.FLOAT:
-            assert not isinstance(value, str) and value is not None
-            return _Operand(kind, np.float64(literal_float(value)))
+            return _Operand(kind, np.float64(literal_number(literal)))
         case _:
-            assert not isinstance(value, str) and value is not None
-            return _Operand(kind, np.int64(value))
+            return _Operand(kind, np.int64(literal_number(literal)))
 
 
 def _attribute(column: Column) -> _Operand:
@@ -443,17 +371,16 @@ def _int_result(op: str, left: Any, right: Any) -> tuple[Any, Mask | bool]:
 
 
 def _negative(operand: _Operand) -> _Operand:
-    match operand.type:
-        case ScalarType.UNKNOWN | ScalarType.STRING:
-            return _UNDEFINED
-        case ScalarType.FLOAT:
-            return _Operand(operand.type, -operand.data, operand.undefined)
-        case _:
-            # The largest int64 has a negative, but a reserved one.
-            outside = np.asarray(operand.data == MAX_INT)
-            undefined = _either(operand.undefined, outside if outside.any() else False)
-            with np.errstate(over="ignore"):
-                return _Operand(ScalarType.INT, -operand.data, undefined)
+    kind = number_type(operand.type)
+    if kind is ScalarType.UNKNOWN:
+        return _UNDEFINED
+    undefined = operand.undefined
+    if kind is ScalarType.INT:
+        # The largest int64 has a negative, but a reserved one.
+        outside = np.asarray(operand.data == MAX_INT)
+        undefined = _either(undefined, outside if outside.any() else False)
+    with np.errstate(over="ignore"):
+        return _Operand(kind, -operand.data, undefined)
 
 
 def _call(function: str, arguments: list[_Operand]) -> _Operand:
@@ -487,18 +414,18 @@ def _call(function: str, arguments: list[_Operand]) -> _Operand:
 
 
 def _unary(function: str, operand: _Operand) -> _Operand:
-    if operand.type in (ScalarType.UNKNOWN, ScalarType.STRING):
+    kind = number_type(operand.type)
+    if kind is ScalarType.UNKNOWN:
         return _UNDEFINED
     with np.errstate(all="ignore"):
         if function == "abs":
-            kind = ScalarType.FLOAT if operand.type is ScalarType.FLOAT else ScalarType.INT
             return _Operand(kind, np.abs(operand.data), operand.undefined)
         return _Operand(ScalarType.FLOAT, np.sqrt(_as_float(operand).data), operand.undefined)
 
 
 def _choice(function: str, left: _Operand, right: _Operand) -> _Operand:
-    kind = common_type(left.type, right.type)
-    if kind in (ScalarType.UNKNOWN, ScalarType.STRING):
+    kind = number_type(left.type, right.type)
+    if kind is ScalarType.UNKNOWN:
         return _UNDEFINED
     undefined = _either(left.undefined, right.undefined)
     if kind is ScalarType.FLOAT:

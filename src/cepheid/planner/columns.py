@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,11 @@ from cepheid.model.undefined import (
     NULL_FLOAT,
     NULL_INT,
 )
+
+if TYPE_CHECKING:
+    # Generic in the type hints only.
+    ArrowArray: TypeAlias = pa.Array[Any]
+    ArrowColumn: TypeAlias = pa.Array[Any] | pa.ChunkedArray[Any]
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Numbers: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.float64]
@@ -45,20 +50,26 @@ class Column:
 
     type: ScalarType
     values: Numbers | None = None
-    strings: pa.Array | None = None
+    strings: ArrowArray | None = None
     absent: Mask | None = None
     may_be_undefined: bool = True
     may_be_absent: bool = True
     replaced: int = 0
 
     def __len__(self) -> int:
-        return len(self.values if self.values is not None else self.strings)
+        return len(self.texts if self.values is None else self.values)
 
     @property
     def numbers(self) -> Numbers:
         """The values of a column that holds no strings."""
         assert self.values is not None, f"a {self.type.value} column has no numbers"
         return self.values
+
+    @property
+    def texts(self) -> ArrowArray:
+        """The strings of a column that holds strings."""
+        assert self.strings is not None, f"a {self.type.value} column has no strings"
+        return self.strings
 
     def absent_rows(self) -> Mask | None:
         """Where the event does not have the attribute; None when nowhere."""
@@ -76,7 +87,7 @@ class Column:
         some_outside = bool(outside.any())
         undefined = self.may_be_undefined or some_outside
         if self.strings is not None:
-            positions = pa.array(rows, mask=outside) if some_outside else pa.array(rows)
+            positions: Any = pa.array(rows, mask=outside if some_outside else None)
             absent = None
             if self.absent is not None:
                 absent = self.absent[rows] & ~outside
@@ -89,7 +100,7 @@ class Column:
             )
         if some_outside:
             inside = ~outside
-            values = np.full(len(rows), _null_of(self.type), self.numbers.dtype)
+            values: Any = np.full(len(rows), _null_of(self.type), self.numbers.dtype)
             values[inside] = self.numbers[rows[inside]]
         else:
             values = self.numbers[rows]
@@ -112,7 +123,7 @@ def absent_column(rows: int) -> Column:
 
 
 def from_arrow(
-    array: pa.Array | pa.ChunkedArray,
+    array: ArrowColumn,
     *,
     null_is_absent: bool,
     absent: Mask | None = None,
@@ -164,7 +175,7 @@ def from_arrow(
     return _numeric_column(scalar, values, lost, undefined, null_rows, null_is_absent, absent)
 
 
-def to_arrow(column: Column, *, zone: str | None = "UTC") -> pa.Array:
+def to_arrow(column: Column, *, zone: str | None = "UTC") -> ArrowArray:
     """The Arrow column; undefined and absent both become null. `zone` is that of timestamps.
 
     >>> to_arrow(Column(ScalarType.BOOL, np.array([1, NULL_INT, 0]))).to_pylist()
@@ -172,7 +183,7 @@ def to_arrow(column: Column, *, zone: str | None = "UTC") -> pa.Array:
     """
     match column.type:
         case ScalarType.STRING:
-            return column.strings
+            return column.texts
         case ScalarType.UNKNOWN:
             return pa.nulls(len(column))
         case ScalarType.FLOAT:
@@ -205,7 +216,7 @@ def concatenate(columns: Sequence[Column]) -> Column:
         absent = np.concatenate(
             [np.zeros(len(c), np.bool_) if c.absent is None else c.absent for c in columns]
         )
-    strings = _contiguous(pa.chunked_array([c.strings for c in columns]))
+    strings = _contiguous(pa.chunked_array([c.texts for c in columns]))
     return Column(first.type, None, strings, absent, undefined, missing, replaced)
 
 
@@ -219,8 +230,9 @@ def _is_string(kind: pa.DataType) -> bool:
     )
 
 
-def _contiguous(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+def _contiguous(column: ArrowColumn) -> ArrowArray:
     """One array of plain values: no chunks, no dictionary, no runs, no extension type."""
+    array: Any = column
     if isinstance(array, pa.ChunkedArray):
         if array.num_chunks == 1:
             array = array.chunk(0)
@@ -234,12 +246,13 @@ def _contiguous(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     elif pa.types.is_run_end_encoded(array.type):
-        array = pc.run_end_decode(array)
-    return array
+        array = pc.call_function("run_end_decode", [array])
+    plain: ArrowArray = array
+    return plain
 
 
 def _string_column(
-    array: pa.Array, null_rows: Mask | None, null_is_absent: bool, absent: Mask | None
+    array: ArrowArray, null_rows: Mask | None, null_is_absent: bool, absent: Mask | None
 ) -> Column:
     if not pa.types.is_string(array.type) and array.nbytes <= _LARGEST_STRING_ARRAY:
         array = array.cast(pa.string())
@@ -289,14 +302,14 @@ def _numeric_column(
     return Column(scalar, values, None, None, undefined, some_absent, replaced)
 
 
-def _unmasked(array: pa.Array, dtype: Any) -> Any:
+def _unmasked(array: ArrowArray, dtype: Any) -> Any:
     """The raw numbers, with anything in the rows of nulls."""
     if array.null_count:
         array = array.fill_null(0)
     return array.to_numpy(zero_copy_only=False).astype(dtype, copy=False)
 
 
-def _as_double(array: pa.Array) -> pa.Array:
+def _as_double(array: ArrowArray) -> ArrowArray:
     return array if pa.types.is_float64(array.type) else pc.cast(array, pa.float64(), safe=False)
 
 
@@ -318,7 +331,7 @@ def _inspect_floats(values: npt.NDArray[np.float64]) -> tuple[bool, Mask | None]
     return bool(np.isnan(lowest)), reserved if reserved.any() else None
 
 
-def _microseconds(array: pa.Array) -> tuple[npt.NDArray[np.int64], Mask | None]:
+def _microseconds(array: ArrowArray) -> tuple[npt.NDArray[np.int64], Mask | None]:
     """Microseconds since 1970 and the rows whose time does not fit in 64 bits of them."""
     kind = array.type
     if pa.types.is_date32(kind):

@@ -31,12 +31,13 @@ from cepheid.algebra.expression import (
     attributes,
     walk,
 )
-from cepheid.planner.column_expression import (
+from cepheid.planner.operator_types import (
     arithmetic_type,
-    common_type,
+    comparison_type,
     is_condition,
-    literal_float,
+    literal_number,
     literal_type,
+    number_type,
     unresolved,
 )
 
@@ -181,16 +182,12 @@ class KernelSource:
         if isinstance(node, Compare):
             return self._compare(node.op, self._value(node.left), self._value(node.right))
         value = self._value(node)
-        match value.type:
-            case ScalarType.UNKNOWN | ScalarType.STRING:
-                return "False"
-            case ScalarType.FLOAT:
-                return f"unequal_float({value.text}, 0.0)"
-            case _:
-                return f"is_true_int({value.text})"
+        if value.type is not ScalarType.BOOL:
+            return "False"
+        return f"({value.text} == 1)"
 
     def _compare(self, op: str, left: _Value, right: _Value) -> str:
-        match common_type(left.type, right.type):
+        match comparison_type(op, left.type, right.type):
             case ScalarType.UNKNOWN:
                 return "False"
             case ScalarType.FLOAT:
@@ -205,8 +202,8 @@ class KernelSource:
 
     def _value(self, node: Expression) -> _Value:
         match node:
-            case Literal(value):
-                return self._constant(value)
+            case Literal():
+                return self._constant(node)
             case Attribute(variable, name):
                 kind = self.type_of(variable, name)
                 if kind is ScalarType.UNKNOWN:
@@ -238,18 +235,18 @@ class KernelSource:
             case _:
                 return self._test(node)
 
-    def _constant(self, value: int | float | str | bool | None) -> _Value:
-        kind = literal_type(value)
-        if value is None or value != value:
-            return _UNDEFINED
-        if kind is ScalarType.FLOAT:
-            assert not isinstance(value, str)
-            self.float_constants.append(literal_float(value))
-            return _Value(f"cf[{len(self.float_constants) - 1}]", kind, True)
-        if isinstance(value, str):
-            self.int_constants.append(StringConstant(value))
-        else:
-            self.int_constants.append(int(value))
+    def _constant(self, literal: Literal) -> _Value:
+        kind = literal_type(literal.value)
+        match kind:
+            case ScalarType.UNKNOWN:
+                return _UNDEFINED
+            case ScalarType.FLOAT:
+                self.float_constants.append(float(literal_number(literal)))
+                return _Value(f"cf[{len(self.float_constants) - 1}]", kind, True)
+            case ScalarType.STRING:
+                self.int_constants.append(StringConstant(str(literal.value)))
+            case _:
+                self.int_constants.append(int(literal_number(literal)))
         return _Value(f"ci[{len(self.int_constants) - 1}]", kind, True)
 
 
@@ -295,32 +292,26 @@ def _arithmetic(op: str, left: _Value, right: _Value) -> _Value:
 
 
 def _negative(operand: _Value) -> _Value:
-    match operand.type:
-        case ScalarType.UNKNOWN | ScalarType.STRING:
-            return _UNDEFINED
+    match number_type(operand.type):
         case ScalarType.FLOAT:
-            return _Value(f"(-{operand.text})", operand.type, operand.defined)
-        case _:
+            return _Value(f"(-{operand.text})", ScalarType.FLOAT, operand.defined)
+        case ScalarType.INT:
             return _Value(f"negative_int({operand.text})", ScalarType.INT)
+        case _:
+            return _UNDEFINED
 
 
 def _call(function: str, arguments: list[_Value]) -> _Value:
-    if any(a.type in (ScalarType.UNKNOWN, ScalarType.STRING) for a in arguments):
+    kind = number_type(*(argument.type for argument in arguments))
+    if kind is ScalarType.UNKNOWN:
         return _UNDEFINED
-    match function, arguments:
-        case "sqrt", [operand]:
-            return _Value(f"square_root({_as_float(operand).text})", ScalarType.FLOAT)
-        case "abs", [operand] if operand.type is ScalarType.FLOAT:
-            return _Value(f"abs({operand.text})", operand.type, operand.defined)
-        case "abs", [operand]:
-            return _Value(f"abs_int({operand.text})", ScalarType.INT, operand.defined)
-        case (("least" | "greatest"), [left, right]):
-            kind = common_type(left.type, right.type)
-            defined = left.defined and right.defined
-            if kind is ScalarType.FLOAT:
-                left, right = _as_float(left), _as_float(right)
-                return _Value(f"{function}_float({left.text}, {right.text})", kind, defined)
-            return _Value(f"{function}_int({left.text}, {right.text})", kind, defined)
-        case _:
-            message = f"{function} is not for kernels"
-            raise AssertionError(message)
+    defined = all(argument.defined for argument in arguments)
+    if function == "sqrt":
+        return _Value(f"square_root({_as_float(arguments[0]).text})", ScalarType.FLOAT)
+    if kind is ScalarType.FLOAT:
+        texts = ", ".join(_as_float(argument).text for argument in arguments)
+        name = {"abs": "abs", "least": "least_float", "greatest": "greatest_float"}[function]
+    else:
+        texts = ", ".join(argument.text for argument in arguments)
+        name = {"abs": "abs_int", "least": "least_int", "greatest": "greatest_int"}[function]
+    return _Value(f"{name}({texts})", kind, defined)
