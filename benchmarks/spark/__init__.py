@@ -1,0 +1,1 @@
+"""Spark hosts beside the same pipelines with nothing to detect."""
