@@ -3,11 +3,12 @@
 Files are made once in a scratch folder and found again by their parameters.
 """
 
+import hashlib
 import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import pyarrow as pa
 
 from benchmarks.micro.baselines import NumpySequence
 from benchmarks.workload import BATCH_ROWS, SEED, columns
-from cepheid.generate import StreamParameters, generate_batches, write_events
+from cepheid.generate import StreamParameters, generate_batches, generate_stream, write_events
 
 # Real dates: Spark's first micro-batch drops every row at or before 1970 (docs/decisions).
 EPOCH = datetime(2020, 1, 1, tzinfo=UTC)
@@ -32,10 +33,15 @@ class EventFiles:
 
     @property
     def folder(self) -> Path:
-        """Where all layouts of this stream lie."""
+        """Where all layouts of this stream lie; named by its first rows too.
+
+        A changed generator then finds none of the files and answers of the one before.
+        """
         chosen = self.parameters
         domains = "-".join(str(size) for size in chosen.domains)
-        return self.scratch / f"{chosen.events}-{chosen.types}-{domains}-{chosen.seed}"
+        sample = generate_stream(replace(chosen, events=min(chosen.events, 1_000)))
+        content = hashlib.blake2b(repr(sample.to_pydict()).encode(), digest_size=6).hexdigest()
+        return self.scratch / f"{chosen.events}-{chosen.types}-{domains}-{chosen.seed}-{content}"
 
     def batches(self, rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The events in time order."""
