@@ -1,0 +1,202 @@
+"""A batch's relevant rows as the arrays a sequence kernel reads: masks, times, keys, columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.algebra.expression import ScalarType
+from cepheid.hosts.type_codes import TypeCodes
+from cepheid.kernels.interning import KeyTable, StringTable
+from cepheid.model.diagnostics import did_you_mean
+from cepheid.model.errors import DataError
+from cepheid.model.options import Options
+from cepheid.model.undefined import ABSENT_FLOAT, ABSENT_INT, MIN_INT, NULL_INT
+from cepheid.planner.column_expression import evaluate_predicate
+from cepheid.planner.columns import Column, absent_column, from_arrow
+from cepheid.planner.kernel_expression import StringConstant
+from cepheid.planner.sequence_layout import Layout
+
+
+class AbsentKey(Exception):  # noqa: N818 (a signal between two parts of the engine, not an error)
+    """A key attribute is absent in some row: equality through it is not transitive (SPEC F)."""
+
+
+class EventColumns:
+    """Turns relevant rows into kernel inputs for one layout; knows strings and keys seen so far."""
+
+    def __init__(
+        self, layout: Layout, options: Options, first_events: tuple[int, int] | None = None
+    ) -> None:
+        """`first_events`: only events with a time in [low, high) may start a match."""
+        self.layout = layout
+        self.types = TypeCodes(layout.type_bits, layout.bits_of_any_type, options.type)
+        self.strings = StringTable()
+        self.keys = KeyTable(layout.key.width) if layout.key else None
+        self._options = options
+        self._first_events = first_events
+        self.ints = np.array(
+            [
+                self.strings.code(c.text) if isinstance(c, StringConstant) else c
+                for c in layout.int_constants
+            ],
+            np.int64,
+        )
+        self.floats = np.array(layout.float_constants, np.float64)
+        self.undefined_rows = 0
+
+    def arrays(
+        self,
+        batch: pa.RecordBatch,
+        selected: np.ndarray | None,
+        codes: np.ndarray,
+        times: np.ndarray,
+        lacks: Mapping[str, np.ndarray],
+        *,
+        open_schema: bool,
+    ) -> dict[str, np.ndarray]:
+        """mask, t, k0.., c0.. of the selected rows; codes and times are theirs already."""
+        layout = self.layout
+        rows = len(codes)
+        known: dict[str, Column] = {}
+
+        def column(name: str) -> Column:
+            if name not in known:
+                known[name] = self._column(batch, name, selected, codes, lacks, open_schema)
+            return known[name]
+
+        mask = self.types.bits[codes]
+        if self._first_events is not None:
+            low, high = self._first_events
+            mask[(times < low) | (times >= high)] &= ~np.int64(1)
+        for bit, _, test in layout.bit_tests:
+            holds = evaluate_predicate(test, lambda _, name: column(name), rows, layout.plan.absent)
+            mask &= ~((~holds).astype(np.int64) << bit)
+        arrays = {"mask": mask, "t": times}
+        for g, names in enumerate(layout.key_attributes):
+            arrays[f"k{g}"] = self._key_codes(g, [column(n) for n in names], mask)
+        for c, (name, kind) in enumerate(layout.columns):
+            arrays[f"c{c}"] = self._kernel_values(column(name), kind)
+        return arrays
+
+    def _key_codes(self, group: int, columns: list[Column], mask: np.ndarray) -> np.ndarray:
+        bits = sum(1 << bit for bit, g in self.layout.bit_keys if g == group)
+        values = np.empty((len(columns), len(mask)), np.int64)
+        for i, column in enumerate(columns):
+            values[i] = self._key_values(column)
+            if column.may_be_absent and ((values[i] == ABSENT_INT) & (mask & bits != 0)).any():
+                raise AbsentKey
+            if column.may_be_undefined:
+                undefined = values[i] == NULL_INT
+                self.undefined_rows += int((undefined & (mask & bits != 0)).sum())
+                mask[undefined] &= ~np.int64(bits)  # a null equals nothing, not even in a key
+        assert self.keys is not None
+        return self.keys.codes(values)
+
+    def _key_values(self, column: Column) -> np.ndarray:
+        if column.type is not ScalarType.FLOAT:
+            return self._kernel_values(column, column.type)
+        floats = column.numbers
+        values = (floats + 0.0).view(np.int64).copy()  # -0.0 equals 0.0
+        values[np.isnan(floats)] = NULL_INT
+        values[floats == ABSENT_FLOAT] = ABSENT_INT
+        return values
+
+    def _kernel_values(self, column: Column, kind: ScalarType) -> np.ndarray:
+        if column.strings is not None:
+            return self._string_codes(column)
+        values: np.ndarray = column.numbers
+        if kind is ScalarType.FLOAT and column.type is not ScalarType.FLOAT:
+            floats = values.astype(np.float64)
+            floats[values == NULL_INT] = np.nan
+            floats[values == ABSENT_INT] = ABSENT_FLOAT
+            return floats
+        return values
+
+    def _string_codes(self, column: Column) -> np.ndarray:
+        strings = column.strings
+        assert strings is not None
+        wide = pa.types.is_large_string(strings.type)
+        buffers = strings.buffers()
+        offsets = np.frombuffer(buffers[1], np.int64 if wide else np.int32)
+        text = (
+            np.frombuffer(buffers[2], np.uint8)
+            if buffers[2] is not None and buffers[2].size
+            else np.zeros(1, np.uint8)
+        )
+        rows = np.arange(strings.offset, strings.offset + len(strings))
+        codes = self.strings.codes(rows, offsets, text)
+        if strings.null_count:
+            codes[strings.is_null().to_numpy(zero_copy_only=False)] = NULL_INT
+        if column.absent is not None:
+            codes[column.absent] = ABSENT_INT
+        return codes
+
+    def _column(
+        self,
+        batch: pa.RecordBatch,
+        name: str,
+        selected: np.ndarray | None,
+        codes: np.ndarray,
+        lacks: Mapping[str, np.ndarray],
+        open_schema: bool,
+    ) -> Column:
+        where = batch.schema.get_field_index(name)
+        if where < 0:
+            if open_schema or self._options.types is not None:
+                return absent_column(len(codes))
+            raise unknown_column(name, batch.schema.names)
+        array = batch.column(where)
+        absent = self._absent_rows(name, array, selected, codes, lacks)
+        if (
+            absent is None
+            and array.null_count == 0
+            and (pa.types.is_int64(array.type) or pa.types.is_float64(array.type))
+        ):
+            values = np.asarray(array)
+            return _plain(values if selected is None else values[selected], name)
+        if selected is not None:
+            array = array.take(pa.array(selected))
+        return from_arrow(array, null_is_absent=absent is None, absent=absent, name=name)
+
+    def _absent_rows(
+        self,
+        name: str,
+        array: pa.Array,
+        selected: np.ndarray | None,
+        codes: np.ndarray,
+        lacks: Mapping[str, np.ndarray],
+    ) -> np.ndarray | None:
+        """Which rows lack the attribute; None when a null is all that says so (SPEC A2.3)."""
+        declared = self._options.types
+        if declared is not None:
+            lacking = self.types.code_lookup({t: name not in declared[t] for t in declared}, False)
+            absent = lacking[codes]
+            stated = self.types.code_lookup(dict.fromkeys(declared, True), False)[codes]
+            if not stated.all():
+                nulls = array.is_null().to_numpy(zero_copy_only=False)
+                absent = absent | (~stated & (nulls if selected is None else nulls[selected]))
+            return absent
+        if name in lacks:
+            rows = lacks[name]
+            return rows if selected is None else rows[selected]
+        return None
+
+
+def _plain(values: np.ndarray, name: str) -> Column:
+    if values.dtype == np.float64:
+        return from_arrow(pa.array(values), null_is_absent=False, name=name)
+    if len(values) and values.min() < MIN_INT:
+        return from_arrow(pa.array(values), null_is_absent=False, name=name)
+    return Column(ScalarType.INT, values, may_be_undefined=False, may_be_absent=False)
+
+
+def unknown_column(name: str, known: list[str]) -> DataError:
+    """The error for a column a query needs and the events do not have."""
+    return DataError.of(
+        "unknown-column",
+        f"the events have no column `{name}`",
+        help=did_you_mean(name, known) or f"columns: {', '.join(known)}",
+    )

@@ -1,0 +1,125 @@
+"""Matches as a host delivers them: lazy, so that counting costs little and a table only when asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.hosts.event_identity import event_lanes, match_ids
+from cepheid.hosts.store import View
+from cepheid.kernels.expand import flat_rows
+from cepheid.model.errors import LimitExceeded
+from cepheid.planner.match_schema import MatchForm
+
+
+@dataclass(slots=True)
+class Flat:
+    """Matches as rows of ordinals, one column per variable."""
+
+    rows: np.ndarray
+
+    def __len__(self) -> int:
+        """How many matches."""
+        return len(self.rows)
+
+
+@dataclass(slots=True)
+class Groups:
+    """Matches that differ in their first event only, kept together (factorised)."""
+
+    later: np.ndarray
+    start: np.ndarray
+    count: np.ndarray
+    listed: np.ndarray
+
+    def __len__(self) -> int:
+        """How many matches, not groups."""
+        return int(self.count.sum())
+
+
+@dataclass(slots=True)
+class Piece:
+    """Some matches and the events they refer to."""
+
+    part: Flat | Groups
+    view: View
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The ordinals of the matches' events, one row per match."""
+        if isinstance(self.part, Groups):
+            p = self.part
+            self.part = Flat(flat_rows(p.later, p.start, p.count, p.listed))
+        return self.part.rows
+
+
+class Matches:
+    """The matches one call delivered: `len(m)`, `m.ids`, `m.table()`, or iterate over dicts."""
+
+    def __init__(self, form: MatchForm, pieces: Sequence[Piece] = ()) -> None:
+        """Matches of one query; `pieces` keep the events alive until they are written out."""
+        self._form = form
+        self._pieces = [piece for piece in pieces if len(piece.part)]
+
+    def __len__(self) -> int:
+        """How many matches there are; nothing is expanded for it."""
+        return sum(len(piece.part) for piece in self._pieces)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Each match as a dict, variables as dicts of their attributes."""
+        for batch in self.table().to_batches(max_chunksize=4096):
+            yield from batch.to_pylist()
+
+    @property
+    def ids(self) -> np.ndarray:
+        """Event references, matches x variables: the id column's values, or arrival numbers."""
+        parts = []
+        for piece in self._pieces:
+            index = piece.rows - piece.view.base
+            if self._form.options.id is None:
+                parts.append(piece.view.positions[index])
+            else:
+                column = piece.view.table.column(self._form.options.id)
+                parts.append(column.to_numpy()[index])
+        return (
+            np.concatenate(parts) if parts else np.zeros((0, len(self._form.variables)), np.int64)
+        )
+
+    def table(self) -> pa.Table:
+        """The matches as a table: match_id, query, start, end, then a struct per variable."""
+        limit = self._form.options.limits.matches_per_table
+        if len(self) > limit:
+            raise LimitExceeded.of(
+                "too-many-matches",
+                f"{len(self)} matches do not fit one table (the limit is {limit})",
+                help="feed smaller batches, narrow the query, or raise limits.matches_per_table",
+            )
+        tables = []
+        for piece in self._pieces:
+            index = piece.rows - piece.view.base
+            lanes = event_lanes(piece.view, self._form.options)
+            ids = match_ids(lanes, index, self._form.fingerprint)
+            tables.append(self._form.write(piece.view.table, index, ids))
+        if not tables:
+            return self._form.empty()
+        return (
+            tables[0]
+            if len(tables) == 1
+            else pa.concat_tables(tables, promote_options="permissive")
+        )
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas DataFrame."""
+        return self.table().to_pandas()
+
+    def __add__(self, other: Matches) -> Matches:
+        """The matches of two calls of the same query together."""
+        return Matches(self._form, [*self._pieces, *other._pieces])
+
+    def __repr__(self) -> str:
+        """A short description; it does not write the matches out."""
+        return f"<{len(self)} matches of {self._form.name}>"

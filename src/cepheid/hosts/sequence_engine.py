@@ -1,0 +1,477 @@
+"""Runs one sequence query over batches of events, in process; every host drives this engine.
+
+The road of a batch: type codes -> relevant rows (late ones set aside) -> arrays -> stacks kernel ->
+selection -> negation -> matches. Events are handed to the kernel in time order. A monotone query
+(no negation) sees them at once, and when one arrives out of order the stacks are taken back to its
+time and the events after it are fed again, so that a match leaves in the call that brought its last
+missing event (SPEC C3). A query with negation sees events once the watermark has reached them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.algebra.expression import ScalarType
+from cepheid.hosts.event_columns import AbsentKey, EventColumns, unknown_column
+from cepheid.hosts.ingest import EventBatch
+from cepheid.hosts.matches import Flat, Groups, Matches, Piece
+from cepheid.hosts.negation import NegationProbes
+from cepheid.hosts.set_aside import SetAside, event_times
+from cepheid.hosts.store import Chunk, LiveColumns, View
+from cepheid.kernels.relevance import select_any_order, select_in_order
+from cepheid.kernels.stacks import Stacks
+from cepheid.model.errors import DataError, LimitExceeded
+from cepheid.planner.column_expression import evaluate_predicate
+from cepheid.planner.columns import Column, from_arrow
+from cepheid.planner.match_schema import scalar_type
+from cepheid.planner.prepare import Prepared
+from cepheid.planner.sequence_layout import Layout, lay_out
+
+BEGINNING = -(2**62)
+END_OF_TIME = 2**62
+_SPARE_KEYS = 1 << 16
+
+
+class SequenceEngine:
+    """The running state of one query; see the module's text for how a batch goes through it."""
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        *,
+        lateness: int = 0,
+        first_events: tuple[int, int] | None = None,
+    ) -> None:
+        """`lateness` in the time column's unit; `first_events` limits which events may start."""
+        self.prepared = prepared
+        self.options = prepared.options
+        self.form = prepared.form
+        self.watermark = BEGINNING
+        self.latest = BEGINNING
+        self.position = 0
+        self.set_aside = SetAside()
+        self._plan = prepared.plan
+        self._lateness = lateness
+        self._first_events = first_events
+        self._column_types: dict[str, ScalarType] = dict(prepared.column_types)
+        self._partitioned = True
+        self._chunks: list[Chunk] = []
+        self._ordinal = 0
+        self._frontier = BEGINNING
+        self._held = np.zeros(0, np.int64)
+        self._parked = np.zeros((0, self._plan.length), np.int64)
+        self._schema: pa.Schema | None = None
+        self._selected = np.empty(0, np.int64)
+        self._start_over()
+
+    # -- what hosts call ------------------------------------------------------------------------
+
+    def feed(self, events: EventBatch) -> Matches:
+        """Take a batch; the matches that became final."""
+        batch = events.batch
+        if batch.num_rows == 0:
+            return Matches(self.form)
+        self._learn(batch, events.open_schema)
+        arrived = self.position
+        self.position += batch.num_rows
+        codes = self._columns.types.read(batch.column(self.options.type))
+        times, bad = event_times(batch, self.options)
+        positions: np.ndarray | None = None
+        lacks = events.lacks
+        unnamed = codes < 0 if codes.dtype != np.uint8 else np.zeros(0, np.bool_)
+        if bad is not None or unnamed.any():
+            batch, codes, times, positions, lacks = self.set_aside.quarantine(
+                batch, codes, times, bad, unnamed, arrived, lacks, self.options
+            )
+        selected = self._select(batch, codes, times)
+        self._add(batch, selected, codes, times, positions, arrived, lacks, events.open_schema)
+        pieces = self._process(self._ordinal - len(selected))
+        pieces += self._settle()
+        self._prune()
+        return Matches(self.form, pieces)
+
+    def advance(self, watermark: int) -> Matches:
+        """No event before `watermark` will come any more; the matches this makes final."""
+        if watermark > self.watermark:
+            self.watermark = watermark
+            self.latest = max(self.latest, min(watermark, END_OF_TIME))
+        pieces = self._process(self._ordinal) + self._settle()
+        self._prune()
+        return Matches(self.form, pieces)
+
+    def close(self) -> Matches:
+        """End of input: time runs on for ever, so every deadline passes (SPEC C4)."""
+        return self.advance(END_OF_TIME) if self.options.close_at_end else Matches(self.form)
+
+    @property
+    def layout(self) -> Layout:
+        """How the query runs now; it changes when column types or absent keys show up."""
+        return self._columns.layout
+
+    @property
+    def live_rows(self) -> int:
+        """Events kept because they can still be part of a match."""
+        return sum(len(chunk) for chunk in self._chunks)
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What the kernel counted (plan option `counting`)."""
+        names = ("pushed", "edges", "sequences")
+        return dict(zip(names, (int(c) for c in self._stacks.counters), strict=True))
+
+    # -- state as events ------------------------------------------------------------------------
+
+    def live_table(self) -> tuple[pa.Table, np.ndarray]:
+        """The events a snapshot must hold, and their arrival numbers."""
+        view = View([c for c in self._chunks if len(c)])
+        if not view.chunks:
+            return (self._schema or self.form.events).empty_table(), np.zeros(0, np.int64)
+        return view.table, view.positions
+
+    def absent_flags(self) -> dict[str, np.ndarray]:
+        """For events that came as dicts: which of the live ones lack which attribute."""
+        names = {name for chunk in self._chunks for name in chunk.lacks}
+        return {
+            name: np.concatenate(
+                [c.lacks.get(name, np.zeros(len(c), np.bool_)) for c in self._chunks]
+            )
+            for name in sorted(names)
+        }
+
+    def restore(
+        self,
+        events: EventBatch,
+        positions: np.ndarray,
+        *,
+        watermark: int,
+        latest: int,
+        position: int,
+    ) -> None:
+        """Become the engine that had these live events; nothing it had delivered comes again."""
+        self.watermark, self.latest = watermark, latest
+        batch = events.batch
+        if batch.num_rows:
+            self._learn(batch, events.open_schema)
+            codes = self._columns.types.read(batch.column(self.options.type))
+            times, _ = event_times(batch, self.options)
+            everything = np.arange(batch.num_rows)
+            self._add(
+                batch, everything, codes, times, positions, 0, events.lacks, events.open_schema
+            )
+            self._replay(emit=bool(self._probes.at_end))
+        self.position = position
+
+    # -- building up ----------------------------------------------------------------------------
+
+    def _start_over(self) -> None:
+        layout = lay_out(
+            self._plan,
+            lambda name: self._column_types.get(name, ScalarType.UNKNOWN),
+            self.options.plan,
+            partitioned=self._partitioned,
+        )
+        self._columns = EventColumns(layout, self.options, self._first_events)
+        self._stacks = self._make_stacks(layout)
+        self._live = LiveColumns()
+        self._live.base = self._live.end = self._chunks[0].base if self._chunks else self._ordinal
+        self._probes = NegationProbes(layout, self._columns, self._live)
+
+    def _make_stacks(self, layout: Layout) -> Stacks:
+        return Stacks(layout.shape)
+
+    def _learn(self, batch: pa.RecordBatch, open_schema: bool) -> None:
+        """Note new columns and wider types; a change lays the query out anew."""
+        if self._schema is not None and batch.schema == self._schema:
+            return
+        for name in (self.options.type, self.options.end_column, self.options.id):
+            if name is not None and batch.schema.get_field_index(name) < 0:
+                raise unknown_column(name, batch.schema.names)
+        changed = False
+        for name in self.prepared.needed_columns:
+            where = batch.schema.get_field_index(name)
+            if where < 0:
+                continue
+            old = self._column_types.get(name, ScalarType.UNKNOWN)
+            new = _wider(name, old, scalar_type(batch.schema.field(where).type))
+            changed |= new is not old
+            self._column_types[name] = new
+        if open_schema or self._schema is None:
+            merged = self._schema or pa.schema([])
+            merged = pa.unify_schemas([merged, batch.schema], promote_options="permissive")
+            self._schema = merged
+            self.form = self.form.with_events(merged)
+        if changed:
+            self._rebuild()
+
+    def _rebuild(self) -> None:
+        """Lay out anew and replay the live events: the same state, other stacks."""
+        self._start_over()
+        for chunk in self._chunks:
+            self._append_arrays(chunk.batch, None, chunk.lacks, True)
+        self._replay(emit=False)
+
+    def _replay(self, *, emit: bool) -> None:
+        processed = np.arange(self._live.base, self._live.end)
+        times = self._live.slice("t", self._live.base, self._live.end) if len(processed) else None
+        if times is None:
+            return
+        if not self._plan.is_monotone:
+            waiting = times > self.watermark
+            self._held = processed[waiting]
+            processed = processed[~waiting]
+            times = times[~waiting]
+        processed = processed[np.lexsort((processed, times))]
+        if len(processed):
+            self._frontier = int(times.max())
+        pieces = self._run_ordinals(processed, emit=emit)
+        if emit:
+            self._park([piece.rows for piece in pieces], expired=True)
+
+    def _append_arrays(
+        self,
+        batch: pa.RecordBatch,
+        selected: np.ndarray | None,
+        lacks: Mapping[str, np.ndarray],
+        open_schema: bool,
+        codes: np.ndarray | None = None,
+        times: np.ndarray | None = None,
+    ) -> None:
+        if codes is None or times is None:
+            codes = self._columns.types.read(batch.column(self.options.type))
+            times, _ = event_times(batch, self.options)
+        arrays = self._columns.arrays(batch, selected, codes, times, lacks, open_schema=open_schema)
+        self._live.append(arrays, len(codes))
+
+    # -- one batch ------------------------------------------------------------------------------
+
+    def _select(self, batch: pa.RecordBatch, codes: np.ndarray, times: np.ndarray) -> np.ndarray:
+        rows = len(codes)
+        if len(self._selected) < rows + 1:
+            self._selected = np.empty(2 * rows + 1, np.int64)
+        wanted = self._columns.types.wanted
+        if self._lateness == 0:
+            start = max(self.watermark, self.latest)
+            count, read, latest = select_in_order(codes, times, wanted, start, self._selected)
+            if read == rows:
+                self.latest = self.watermark = latest
+                return self._selected[:count].copy()
+        late = np.empty(rows, np.int64)
+        count, late_count, self.latest, self.watermark = select_any_order(
+            codes, times, wanted, self.latest, self.watermark, self._lateness, self._selected, late
+        )
+        if late_count:
+            self.set_aside.add_late(batch, late[:late_count])
+        return self._selected[:count].copy()
+
+    def _add(
+        self,
+        batch: pa.RecordBatch,
+        selected: np.ndarray,
+        codes: np.ndarray,
+        times: np.ndarray,
+        positions: np.ndarray | None,
+        arrived: int,
+        lacks: Mapping[str, np.ndarray],
+        open_schema: bool,
+    ) -> None:
+        if not len(selected):
+            return
+        mine = times[selected]
+        where = selected + arrived if positions is None else positions[selected]
+        try:
+            self._append_arrays(batch, selected, lacks, open_schema, codes[selected], mine)
+        except AbsentKey:
+            self._partitioned = False
+            self._rebuild()
+            self._append_arrays(batch, selected, lacks, open_schema, codes[selected], mine)
+        own = {name: rows[selected] for name, rows in lacks.items()}
+        whole = selected if len(selected) < batch.num_rows else None
+        self._chunks.append(Chunk(self._ordinal, batch, whole, where, mine, own))
+        self._ordinal += len(selected)
+        if self.live_rows > self.options.limits.live_events:
+            raise LimitExceeded.of(
+                "too-many-live-events",
+                f"{self.live_rows} events are kept, more than limits.live_events allows",
+                notes=("an event is kept as long as it can still become part of a match",),
+                help="give the query a (shorter) WITHIN, or raise limits.live_events",
+            )
+
+    def _process(self, first_new: int) -> list[Piece]:
+        """Hand the kernel what it may see now."""
+        if self._plan.is_monotone:
+            return self._process_at_once(first_new)
+        new = np.arange(first_new, self._ordinal)
+        if not len(self._held):
+            if not len(new):
+                return []
+            times = self._live.slice("t", first_new, self._ordinal)
+            if self._lateness == 0 and times[-1] <= self.watermark:
+                return self._run_range(first_new, self._ordinal)
+        waiting = np.concatenate([self._held, new])
+        times = self._live.take("t", waiting)
+        order = np.lexsort((waiting, times))
+        ready = int(np.searchsorted(times[order], self.watermark, side="right"))
+        self._held = waiting[order[ready:]]
+        return self._run_ordinals(waiting[order[:ready]])
+
+    def _process_at_once(self, first_new: int) -> list[Piece]:
+        if first_new == self._ordinal:
+            return []
+        times = self._live.slice("t", first_new, self._ordinal)
+        earliest = int(times.min())
+        if earliest >= self._frontier and bool((times[1:] >= times[:-1]).all()):
+            self._frontier = int(times[-1])
+            return self._run_range(first_new, self._ordinal)
+        if earliest > self._frontier:
+            order = np.lexsort((np.arange(len(times)), times))
+            self._frontier = int(times.max())
+            return self._run_ordinals(first_new + order)
+        self._stacks.undo(earliest)
+        everything = np.arange(self._live.base, self._ordinal)
+        all_times = self._live.slice("t", self._live.base, self._ordinal)
+        again = everything[(all_times >= earliest) | (everything >= first_new)]
+        times = self._live.take("t", again)
+        self._frontier = max(self._frontier, int(times.max()))
+        pieces = self._run_ordinals(again[np.lexsort((again, times))])
+        fresh = []
+        for piece in pieces:
+            rows = piece.rows
+            fresh.append(Piece(Flat(rows[rows.max(axis=1) >= first_new]), piece.view))
+        return fresh
+
+    def _run_range(self, begin: int, end: int) -> list[Piece]:
+        inputs = {name: self._live.slice(name, begin, end) for name in self._live.names()}
+        return self._run(inputs, np.arange(begin, end))
+
+    def _run_ordinals(self, ordinals: np.ndarray, *, emit: bool = True) -> list[Piece]:
+        if not len(ordinals):
+            return []
+        inputs = {name: self._live.take(name, ordinals) for name in self._live.names()}
+        return self._run(inputs, ordinals, emit=emit)
+
+    def _run(
+        self, inputs: dict[str, Any], ordinals: np.ndarray, *, emit: bool = True
+    ) -> list[Piece]:
+        plan, shape = self._plan, self.layout.shape
+        inputs["row"] = ordinals
+        inputs["emit"] = emit and not (plan.window is not None and plan.window <= 0)
+        inputs["W"] = END_OF_TIME if plan.window is None else plan.window
+        inputs["prune_to"] = self._prune_time()
+        inputs["order_base"] = self._order_base
+        self._order_base += len(ordinals)
+        inputs["ci"], inputs["cf"] = self._columns.ints, self._columns.floats
+        if self._columns.keys is not None:
+            self._stacks.admit_keys(self._columns.keys.count)
+        self._probes.note_witnesses(inputs)
+        view = View(list(self._chunks))
+        pieces: list[Piece] = []
+
+        def deliver(out: dict[str, np.ndarray], filled: int, listed: int) -> None:
+            if shape.factorised:
+                later = np.stack([out[f"out{s}"][:filled] for s in range(1, shape.length)], axis=1)
+                part: Flat | Groups = Groups(
+                    later, out["out_from"][:filled], out["out_count"][:filled], out["listed"]
+                )
+            else:
+                rows = np.stack([out[f"out{s}"][:filled] for s in range(shape.length)], axis=1)
+                part = Flat(self._chosen(rows, view))
+            pieces.append(Piece(part, view))
+
+        self._stacks.run(inputs, len(ordinals), deliver)
+        if self._probes.at_end and emit:
+            self._park([piece.rows for piece in pieces])
+            return []
+        return pieces
+
+    _order_base = 0
+
+    def _prune_time(self) -> int:
+        """Stack entries at or before this are gone for good, whatever still arrives."""
+        if self._lateness == 0 or not self._plan.is_monotone:
+            return END_OF_TIME
+        retention = self._plan.retention
+        return BEGINNING if retention is None else self.watermark - retention
+
+    # -- after construction ---------------------------------------------------------------------
+
+    def _chosen(self, rows: np.ndarray, view: View) -> np.ndarray:
+        """Candidates that pass the selection on top and the negations known by now."""
+        for test in self.layout.selection:
+            lookup = self._pair_lookup(rows, view)
+            holds = evaluate_predicate(test, lookup, len(rows), self._plan.absent)
+            rows = rows[holds]
+        return self._probes.survivors(rows, view)
+
+    def _pair_lookup(self, rows: np.ndarray, view: View) -> Any:
+        def lookup(variable: str, name: str) -> Column:
+            index = rows[:, self._plan.index(variable)] - view.base
+            column = view.table.column(name)
+            lacking = self._lacking(name, view)
+            whole = from_arrow(column, null_is_absent=lacking is None, absent=lacking, name=name)
+            return whole.take(index)
+
+        return lookup
+
+    def _lacking(self, name: str, view: View) -> np.ndarray | None:
+        if self.options.types is not None:
+            kinds = view.table.column(self.options.type).to_pylist()
+            declared = self.options.types
+            return np.array([k in declared and name not in declared[k] for k in kinds], np.bool_)
+        if any(name in chunk.lacks for chunk in view.chunks):
+            return np.concatenate(
+                [c.lacks.get(name, np.zeros(len(c), np.bool_)) for c in view.chunks]
+            )
+        return None
+
+    def _park(self, found: list[np.ndarray], *, expired: bool = False) -> None:
+        """Candidates of a negated end wait for their deadline; after a restore, only live ones."""
+        rows = np.concatenate(found) if found else np.zeros((0, self._plan.length), np.int64)
+        if expired and len(rows):
+            rows = rows[~self._probes.is_due(rows, self.watermark)]
+        self._parked = np.concatenate([self._parked, rows])
+
+    def _settle(self) -> list[Piece]:
+        if not len(self._parked):
+            return []
+        due = self._probes.is_due(self._parked, self.watermark)
+        if not due.any():
+            return []
+        view = View(list(self._chunks))
+        rows = self._probes.survivors_at_end(self._parked[due], view)
+        self._parked = self._parked[~due]
+        return [Piece(Flat(rows), view)]
+
+    def _prune(self) -> None:
+        retention = self._plan.retention
+        if retention is None or not self._chunks:
+            return
+        horizon = self.watermark - retention
+        while self._chunks and self._chunks[0].last_time <= horizon:
+            del self._chunks[0]
+        first = self._chunks[0].base if self._chunks else self._ordinal
+        self._live.drop_before(first)
+        self._probes.drop_until(horizon)
+        for chunk in self._chunks[:-2]:
+            chunk.shrink()
+        keys = self._columns.keys
+        known = self._columns.strings.count + (keys.count if keys else 0)
+        if known > 4 * self.live_rows + _SPARE_KEYS:
+            self._rebuild()
+
+
+def _wider(name: str, old: ScalarType, new: ScalarType) -> ScalarType:
+    if new is ScalarType.UNKNOWN or new is old:
+        return old
+    if old is ScalarType.UNKNOWN:
+        return new
+    if {old, new} == {ScalarType.INT, ScalarType.FLOAT}:
+        return ScalarType.FLOAT
+    raise DataError.of(
+        "mixed-types",
+        f"column `{name}` was {old.value} before and is {new.value} now",
+        help="give every batch the same column types",
+    )

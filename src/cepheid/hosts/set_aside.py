@@ -1,0 +1,145 @@
+"""Events a query cannot use: late ones, and bad rows; counted, kept for the user, never dropped silently."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.model.errors import DataError
+from cepheid.model.event_time import MAX_TIME
+from cepheid.model.options import Options
+
+_KEPT_ROWS = 1_000_000
+
+
+class SideOutput:
+    """Rows set aside: `count` of all, `table()` of those still kept (the newest million)."""
+
+    def __init__(self) -> None:
+        """Nothing yet."""
+        self.count = 0
+        self._batches: list[pa.RecordBatch] = []
+        self._kept = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Set rows aside; the oldest leave when too many are kept."""
+        self.count += batch.num_rows
+        self._batches.append(batch)
+        self._kept += batch.num_rows
+        while self._kept > _KEPT_ROWS and len(self._batches) > 1:
+            self._kept -= self._batches.pop(0).num_rows
+
+    def table(self) -> pa.Table:
+        """The rows kept, in order of arrival."""
+        if not self._batches:
+            return pa.table({})
+        tables = [pa.Table.from_batches([b]) for b in self._batches]
+        return pa.concat_tables(tables, promote_options="permissive")
+
+    def take(self) -> pa.Table:
+        """The rows kept, which are then forgotten (a host delivers them downstream)."""
+        table = self.table()
+        self._batches, self._kept = [], 0
+        return table
+
+    def __len__(self) -> int:
+        """How many rows were ever set aside."""
+        return self.count
+
+    def __repr__(self) -> str:
+        """The count, for people."""
+        return f"<{self.count} events set aside>"
+
+
+class SetAside:
+    """The two side outputs of an engine."""
+
+    def __init__(self) -> None:
+        """Nothing late, nothing bad yet."""
+        self.late = SideOutput()
+        self.quarantined = SideOutput()
+
+    def add_late(self, batch: pa.RecordBatch, rows: np.ndarray) -> None:
+        """Keep the rows that came after the watermark had passed them."""
+        self.late.add(batch.take(pa.array(rows)))
+
+    def quarantine(
+        self,
+        batch: pa.RecordBatch,
+        codes: np.ndarray,
+        times: np.ndarray,
+        bad_time: np.ndarray | None,
+        unnamed: np.ndarray,
+        arrived: int,
+        lacks: Mapping[str, np.ndarray],
+        options: Options,
+    ) -> tuple[pa.RecordBatch, np.ndarray, np.ndarray, np.ndarray, Mapping[str, np.ndarray]]:
+        """Take rows without type or usable time out of a batch, with the reason."""
+        wrong = np.zeros(len(times), np.bool_)
+        reason = np.full(len(times), "", object)
+        if bad_time is not None:
+            wrong |= bad_time
+            reason[bad_time] = f"`{options.end_column}` is null or out of range"
+        if len(unnamed):
+            wrong |= unnamed
+            reason[unnamed] = f"`{options.type}` is null"
+        rows = np.flatnonzero(wrong)
+        taken = batch.take(pa.array(rows))
+        self.quarantined.add(
+            taken.append_column("quarantine_reason", pa.array(reason[rows], pa.string()))
+        )
+        good = np.flatnonzero(~wrong)
+        return (
+            batch.take(pa.array(good)),
+            codes[good],
+            times[good],
+            good + arrived,
+            {name: flags[good] for name, flags in lacks.items()},
+        )
+
+
+def event_times(batch: pa.RecordBatch, options: Options) -> tuple[np.ndarray, np.ndarray | None]:
+    """The times of a batch as int64 (microseconds for timestamps), and the rows without a usable one."""
+    column = batch.column(options.end_column)
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        if kind.unit != "us":
+            column = _microseconds(column, kind)
+        whole = column.view(pa.int64())
+    elif pa.types.is_integer(kind):
+        whole = column if pa.types.is_int64(kind) else column.cast(pa.int64(), safe=False)
+    elif pa.types.is_null(kind):
+        return np.zeros(len(column), np.int64), np.ones(len(column), np.bool_)
+    else:
+        raise DataError.of(
+            "bad-time-column",
+            f"the time column `{options.end_column}` holds {kind}, not integers or timestamps",
+            help="name the right column with time=, or cast it to timestamps or integer ticks",
+        )
+    if whole.null_count:
+        missing = whole.is_null().to_numpy(zero_copy_only=False)
+        times = whole.fill_null(0).to_numpy(zero_copy_only=False)
+    else:
+        missing = None
+        times = whole.to_numpy(zero_copy_only=False)
+    if len(times) and (int(times.max()) >= MAX_TIME or int(times.min()) <= -MAX_TIME):
+        outside = (times >= MAX_TIME) | (times <= -MAX_TIME)
+        missing = outside if missing is None else missing | outside
+    return times, missing
+
+
+def _microseconds(column: pa.Array, kind: pa.TimestampType) -> pa.Array:
+    try:
+        return column.cast(pa.timestamp("us", kind.tz), safe=False)
+    except pa.ArrowInvalid:
+        # Seconds or milliseconds so far away that microseconds overflow: null them, quarantined.
+        raw = column.view(pa.int64())
+        factor = {"s": 1_000_000, "ms": 1_000}[kind.unit]
+        numbers = raw.fill_null(0).to_numpy(zero_copy_only=False)
+        far = np.abs(numbers) >= MAX_TIME // factor
+        lost = far | column.is_null().to_numpy(zero_copy_only=False)
+        return pa.array(np.where(far, 0, numbers) * factor, mask=lost).cast(
+            pa.timestamp("us", kind.tz)
+        )

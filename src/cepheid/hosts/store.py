@@ -1,0 +1,150 @@
+"""The live events of a running query: what can still become part of a match.
+
+Relevant events get ordinals in order of arrival. Their attributes stay in Arrow chunks (needed only
+when a match is written out); what kernels read stays in `LiveColumns`. The live events are also the
+whole durable state of a query: a snapshot is these events, and restoring replays them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+
+class Chunk:
+    """The relevant rows of one batch; cut down to them only when it is worth it."""
+
+    __slots__ = (
+        "_batch",
+        "_selected",
+        "base",
+        "first_time",
+        "lacks",
+        "last_time",
+        "positions",
+        "ties",
+    )
+
+    def __init__(
+        self,
+        base: int,
+        batch: pa.RecordBatch,
+        selected: np.ndarray | None,
+        positions: np.ndarray,
+        times: np.ndarray,
+        lacks: Mapping[str, np.ndarray],
+    ) -> None:
+        """Rows `selected` of the batch (all when None); `positions` are their arrival numbers."""
+        self.lacks = lacks
+        self.base = base
+        self.positions = positions
+        self.first_time = int(times.min()) if len(times) else 2**62
+        self.last_time = int(times.max()) if len(times) else -(2**62)
+        self.ties = bool(len(times)) and not bool((times[1:] > times[:-1]).all())
+        self._batch = batch
+        self._selected = selected
+
+    def __len__(self) -> int:
+        """How many relevant rows it holds."""
+        return len(self.positions)
+
+    @property
+    def batch(self) -> pa.RecordBatch:
+        """The relevant rows with all their columns."""
+        self.shrink()
+        return self._batch
+
+    def shrink(self) -> None:
+        """Let go of the rows that do not matter, once the chunk has to stay for a while."""
+        if self._selected is not None:
+            self._batch = self._batch.take(pa.array(self._selected))
+            self._selected = None
+
+
+class View:
+    """The chunks that were live when some matches were made; matches are written out from it."""
+
+    def __init__(self, chunks: list[Chunk]) -> None:
+        """A view of these chunks; ordinals below the first chunk's base are gone."""
+        self.chunks = chunks
+        self.base = chunks[0].base if chunks else 0
+        self._table: pa.Table | None = None
+
+    @property
+    def table(self) -> pa.Table:
+        """All rows of the view as one table of contiguous columns."""
+        if self._table is None:
+            batches = [chunk.batch for chunk in self.chunks]
+            self._table = _combined(batches)
+        return self._table
+
+    @property
+    def positions(self) -> np.ndarray:
+        """The arrival number of each row of the view."""
+        return np.concatenate([c.positions for c in self.chunks] or [np.zeros(0, np.int64)])
+
+
+def _combined(batches: list[pa.RecordBatch]) -> pa.Table:
+    if len({batch.schema for batch in batches}) <= 1:
+        table = pa.Table.from_batches(batches)
+    else:
+        # Batches of dicts may bring new columns as they come: take what each one has.
+        table = pa.concat_tables(
+            [pa.Table.from_batches([batch]) for batch in batches], promote_options="permissive"
+        )
+    return table.unify_dictionaries().combine_chunks()
+
+
+class LiveColumns:
+    """Arrays indexed by ordinal that grow at the end and are dropped from the front."""
+
+    def __init__(self) -> None:
+        """No rows yet; columns appear with the first append."""
+        self.base = 0
+        self.end = 0
+        self._arrays: dict[str, np.ndarray] = {}
+
+    def append(self, columns: Mapping[str, np.ndarray], rows: int) -> None:
+        """Add `rows` rows; every append must bring the same columns."""
+        start = self.end - self.base
+        for name, values in columns.items():
+            old = self._arrays.get(name)
+            if old is None or start + rows > len(old) or old.dtype != values.dtype:
+                room = np.empty(max(1024, 2 * (start + rows)), values.dtype)
+                if old is not None:
+                    room[:start] = old[:start]
+                self._arrays[name] = old = room
+            old[start : start + rows] = values
+        self.end += rows
+
+    def drop_before(self, ordinal: int) -> None:
+        """Forget rows below `ordinal`; space is given back once half of it is dead."""
+        dead = ordinal - self.base
+        if dead <= 0 or (dead < 65536 and 2 * dead < self.end - self.base):
+            return
+        live = self.end - ordinal
+        for name, values in self._arrays.items():
+            room = np.empty(max(1024, 2 * live), values.dtype)
+            room[:live] = values[dead : dead + live]
+            self._arrays[name] = room
+        self.base = ordinal
+
+    def slice(self, name: str, begin: int, end: int) -> np.ndarray:
+        """The values of ordinals begin..end, without a copy."""
+        return self._arrays[name][begin - self.base : end - self.base]
+
+    def take(self, name: str, ordinals: np.ndarray) -> np.ndarray:
+        """The values at some ordinals."""
+        taken: np.ndarray = self._arrays[name][ordinals - self.base]
+        return taken
+
+    def names(self) -> tuple[str, ...]:
+        """The columns known so far."""
+        return tuple(self._arrays)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held."""
+        return sum(a.nbytes for a in self._arrays.values())

@@ -1,0 +1,81 @@
+"""128-bit hashes of events and of matches, in two lanes; the same on every host and machine.
+
+An event's hash folds its columns in the order of their names; a match's hash folds its events in
+pattern order, starting from the query's fingerprint. Nulls add nothing, so a wide table and a
+narrow one agree. No floating point, no byte order, no Python hash() takes part.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+_M1 = np.uint64(0xBF58476D1CE4E5B9)
+_M2 = np.uint64(0x94D049BB133111EB)
+_GOLD = np.uint64(0x9E3779B97F4A7C15)
+_S30 = np.uint64(30)
+_S27 = np.uint64(27)
+_S31 = np.uint64(31)
+_PRIME = np.uint64(1099511628211)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _mix(x):  # type: ignore[no-untyped-def]
+    x = (x ^ (x >> _S30)) * _M1
+    x = (x ^ (x >> _S27)) * _M2
+    return x ^ (x >> _S31)
+
+
+@njit(cache=True, nogil=True)
+def fold_integers(lanes, values, valid, seed):  # type: ignore[no-untyped-def]
+    """Fold one column of 64-bit values into the rows' lanes (lanes[2, rows])."""
+    for i in range(values.shape[0]):
+        if valid[i]:
+            x = np.uint64(values[i])
+            lanes[0, i] += _mix(x ^ seed)
+            lanes[1, i] += _mix(x + seed * _GOLD + _M2)
+
+
+@njit(cache=True, nogil=True)
+def fold_bytes(lanes, offsets, data, valid, seed):  # type: ignore[no-untyped-def]
+    """Fold one column of byte strings into the rows' lanes."""
+    for i in range(offsets.shape[0] - 1):
+        if valid[i]:
+            a = seed
+            b = seed ^ _GOLD
+            for j in range(offsets[i], offsets[i + 1]):
+                x = np.uint64(data[j])
+                a = (a ^ x) * _PRIME
+                b = (b + x) * _M1
+                b ^= b >> _S31
+            lanes[0, i] += _mix(a)
+            lanes[1, i] += _mix(b)
+
+
+@njit(cache=True, nogil=True)
+def match_lanes(events, rows, first, second, out):  # type: ignore[no-untyped-def]
+    """out[2, m]: the lanes of matches whose events are the columns of events[2, .] at rows[m, v]."""
+    for m in range(rows.shape[0]):
+        a = first
+        b = second
+        for v in range(rows.shape[1]):
+            e = rows[m, v]
+            a = _mix((a ^ events[0, e]) * _M2 + _GOLD)
+            b = _mix((b + events[1, e]) * _M1 ^ _GOLD)
+        out[0, m] = a
+        out[1, m] = b
+
+
+@njit(cache=True, nogil=True)
+def hexadecimal(lanes, digits, out):  # type: ignore[no-untyped-def]
+    """32 hexadecimal characters for each pair of lanes, one after the other."""
+    for m in range(lanes.shape[1]):
+        for lane in range(2):
+            x = lanes[lane, m]
+            base = m * 32 + lane * 16
+            for d in range(15, -1, -1):
+                out[base + d] = digits[x & np.uint64(15)]
+                x >>= np.uint64(4)
+
+
+DIGITS = np.frombuffer(b"0123456789abcdef", np.uint8)

@@ -1,0 +1,377 @@
+"""Source text of the sequence kernel: Active Instance Stacks partitioned by key (SASE section 4).
+
+One pass over the relevant rows, in time order. State s keeps a ring of entries chained per key from
+`h{s}[key]`; an entry holds its time, row, the previous entry of its key (`prev`), the newest entry
+of the state before it (`rip`, the paper's RIP pointer) and `mst`, the latest possible first-event
+time of a path to it, which makes window pruning exact (SPEC A2.4). States are served from last to
+first, so that an event never precedes itself (SPEC D42). The kernel allocates nothing: it stops at
+an event boundary with a status (`DONE`, `OUTPUT_FULL`, `RING_FULL + s`), the caller drains or grows,
+and calls again with the same event.
+
+Cost: O(1) per relevant row plus the size of the output. Its twin is `tests/oracle/denotation.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+DONE = 0
+OUTPUT_FULL = 1
+RING_FULL = 2
+
+CONTROL_SLOTS = 2  # per state: entries ever pushed, oldest live entry
+COUNTERS = ("pushed", "edges", "sequences")
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A negated component between state s and s+1 that only its key and own predicates decide."""
+
+    bit: int
+    key_group: int | None
+    simple: str
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceShape:
+    """All that decides the text of a sequence kernel; everything else is an argument."""
+
+    length: int
+    key_groups: tuple[int | None, ...]
+    columns: tuple[str, ...]
+    simple: tuple[str, ...]
+    entry_columns: tuple[tuple[int, ...], ...]
+    joint: tuple[tuple[str, ...], ...]
+    between: tuple[Between | None, ...]
+    before_first: Between | None = None
+    window_in_scan: bool = True
+    window_in_construction: bool = True
+    arrival_order: bool = False
+    factorised: bool = False
+    counting: bool = False
+
+    @property
+    def groups(self) -> int:
+        """How many key arrays the kernel reads."""
+        used = [g for g in self.key_groups if g is not None]
+        used += [b.key_group for b in self.negations if b.key_group is not None]
+        return max(used, default=-1) + 1
+
+    @property
+    def negations(self) -> tuple[Between, ...]:
+        """The negated components the kernel decides itself."""
+        found = [b for b in self.between if b is not None]
+        return (*found, self.before_first) if self.before_first else tuple(found)
+
+    def entry_fields(self, state: int) -> tuple[tuple[str, str], ...]:
+        """Name and dtype of the arrays of a state's ring."""
+        fields = [("t", "int64"), ("row", "int64"), ("prev", "int64"), ("key", "int64")]
+        if self.arrival_order:
+            fields.append(("o", "int64"))
+        if state:
+            fields += [("rip", "int64"), ("mst", "int64")]
+            if self.between[state - 1]:
+                fields.append(("nb", "int64"))
+        elif self.factorised:
+            fields.append(("depth", "int64"))
+        if state == 0 and self.before_first:
+            fields.append(("ns", "int64"))
+        fields += [(f"e{c}_", self.columns[c]) for c in self.entry_columns[state]]
+        return tuple((f"{name}{state}", dtype) for name, dtype in fields)
+
+    def arguments(self) -> tuple[str, ...]:
+        """The kernel's arguments, in order; the engine builds its call from this list."""
+        names = ["begin", "end", "emit", "W", "prune_to", "order_base", "control", "counters"]
+        names += ["mask", "t", "row", "ci", "cf"]
+        names += [f"k{g}" for g in range(self.groups)]
+        names += [f"c{c}" for c in range(len(self.columns))]
+        for state in range(self.length - 1):
+            names.append(f"h{state}")
+            names += [name for name, _ in self.entry_fields(state)]
+        for negation in self.negations:
+            names += [f"last{negation.bit}", f"before{negation.bit}"]
+        if self.factorised:
+            names += [f"out{s}" for s in range(1, self.length)]
+            names += ["out_from", "out_count", "listed"]
+        else:
+            names += [f"out{s}" for s in range(self.length)]
+        return tuple(names)
+
+
+class _Text:
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.depth = 1
+
+    def __call__(self, line: str, *, deeper: int = 0) -> None:
+        self.lines.append("    " * self.depth + line)
+        self.depth += deeper
+
+
+def sequence_source(shape: SequenceShape) -> str:
+    """The text of a module with one compiled function `kernel` for the shape."""
+    w = _Text()
+    last = shape.length - 1
+    _load_control(w, shape)
+    w("for i in range(begin, end):", deeper=1)
+    w("mk = mask[i]")
+    w("ti = t[i]")
+    w("oi = order_base + i" if shape.arrival_order else "oi = ti")
+    w("low = ti - W")
+    if last > 0:
+        _check_rings(w, shape)
+    _construct(w, shape)
+    for state in range(last - 1, -1, -1):
+        _push(w, shape, state)
+    for negation in shape.negations:
+        _note_negative(w, shape, negation)
+    w.depth = 1
+    _save_control(w, shape)
+    w(f"return end, {_output_counts(shape)}, {DONE}")
+    head = f"@numba.njit(cache=True, nogil=True)\ndef kernel({', '.join(shape.arguments())}):\n"
+    return head + "\n".join(w.lines) + "\n"
+
+
+def _load_control(w: _Text, shape: SequenceShape) -> None:
+    for s in range(shape.length - 1):
+        w(f"n{s} = control[{2 * s}]")
+        w(f"tail{s} = control[{2 * s + 1}]")
+        w(f"m{s} = t{s}.shape[0] - 1")
+    w("nout = 0")
+    w("nlist = 0")
+    if shape.counting:
+        for counter in COUNTERS:
+            w(f"count_{counter} = 0")
+
+
+def _save_control(w: _Text, shape: SequenceShape) -> None:
+    for s in range(shape.length - 1):
+        w(f"control[{2 * s}] = n{s}")
+        w(f"control[{2 * s + 1}] = tail{s}")
+    if shape.counting:
+        for slot, counter in enumerate(COUNTERS):
+            w(f"counters[{slot}] += count_{counter}")
+
+
+def _output_counts(shape: SequenceShape) -> str:
+    return "nout, nlist"
+
+
+def _bit(shape: SequenceShape, bit: int, simple: str) -> str:
+    test = f"(mk >> {bit}) & 1"
+    return f"{test} and {simple}" if simple else test
+
+
+def _key(group: int | None) -> str:
+    return "0" if group is None else f"k{group}[i]"
+
+
+def _check_rings(w: _Text, shape: SequenceShape) -> None:
+    """Room for this event in every ring it may enter, before it has any effect."""
+    for s in range(shape.length - 1):
+        w(f"if (mk >> {s}) & 1 and n{s} - tail{s} > m{s}:", deeper=1)
+        if shape.window_in_scan:
+            w("floor = min(low, prune_to)")
+            w(f"while tail{s} < n{s} and t{s}[tail{s} & m{s}] <= floor:", deeper=1)
+            w(f"tail{s} += 1")
+            w.depth -= 1
+        w(f"if n{s} - tail{s} > m{s}:", deeper=1)
+        _save_control(w, shape)
+        w(f"return i, {_output_counts(shape)}, {RING_FULL + s}")
+        w.depth -= 2
+
+
+def _newest_before(w: _Text, shape: SequenceShape, state: int, group: int | None) -> None:
+    """`p{state}`: newest entry of `state` with this key that lies before the event."""
+    s = state
+    w(f"k = {_key(group)}")
+    w(f"p{s} = h{s}[k]")
+    if not shape.arrival_order:
+        w(f"while p{s} >= tail{s} and t{s}[p{s} & m{s}] >= ti:", deeper=1)
+        w(f"p{s} = prev{s}[p{s} & m{s}]")
+        w.depth -= 1
+    negation = shape.between[s]
+    if negation:
+        bit = negation.bit
+        w(f"nbx = last{bit}[{_key(negation.key_group)}]")
+        w("if nbx >= oi:", deeper=1)
+        w(f"nbx = before{bit}[{_key(negation.key_group)}]")
+        w.depth -= 1
+
+
+def _reachable(shape: SequenceShape, state: int) -> str:
+    s = state
+    test = f"p{s} >= tail{s}"
+    if shape.window_in_scan:
+        test += f" and {'mst' if s else 't'}{s}[p{s} & m{s}] > low"
+    if shape.between[s]:
+        test += f" and {_order(shape, s)}[p{s} & m{s}] >= nbx"
+    return test
+
+
+def _order(shape: SequenceShape, state: int) -> str:
+    return f"{'o' if shape.arrival_order else 't'}{state}"
+
+
+def _push(w: _Text, shape: SequenceShape, s: int) -> None:
+    depth = w.depth
+    w(f"if {_bit(shape, s, shape.simple[s])}:", deeper=1)
+    if s:
+        _newest_before(w, shape, s - 1, shape.key_groups[s])
+        w(f"if {_reachable(shape, s - 1)}:", deeper=1)
+    else:
+        w(f"k = {_key(shape.key_groups[0])}")
+    w(f"x = n{s} & m{s}")
+    w(f"t{s}[x] = ti")
+    w(f"row{s}[x] = row[i]")
+    w(f"key{s}[x] = k")
+    if s == 0 and shape.factorised:
+        w("above = h0[k]")
+        w("depth0[x] = depth0[above & m0] + 1 if above >= tail0 else 0")
+    w(f"prev{s}[x] = h{s}[k]")
+    w(f"h{s}[k] = n{s}")
+    if shape.arrival_order:
+        w(f"o{s}[x] = oi")
+    if s:
+        before = "mst" if s > 1 else "t"
+        w(f"rip{s}[x] = p{s - 1}")
+        w(f"mst{s}[x] = {before}{s - 1}[p{s - 1} & m{s - 1}]")
+        if shape.between[s - 1]:
+            w(f"nb{s}[x] = nbx")
+    elif shape.before_first:
+        negation = shape.before_first
+        bit, key = negation.bit, _key(negation.key_group)
+        w(f"nsx = last{bit}[{key}]")
+        w(f"ns0[x] = nsx if nsx < oi else before{bit}[{key}]")
+    for column in shape.entry_columns[s]:
+        w(f"e{column}_{s}[x] = c{column}[i]")
+    w(f"n{s} += 1")
+    if shape.counting:
+        w("count_pushed += 1")
+    w.depth = depth
+
+
+def _construct(w: _Text, shape: SequenceShape) -> None:
+    last = shape.length - 1
+    depth = w.depth
+    w(f"if emit and {_bit(shape, last, shape.simple[last])}:", deeper=1)
+    w("first_out = nout")
+    w("first_listed = nlist")
+    if last == 0:
+        _emit_flat(w, shape)
+        w.depth = depth
+        return
+    _newest_before(w, shape, last - 1, shape.key_groups[last])
+    w(f"if {_reachable(shape, last - 1)}:", deeper=1)
+    if shape.factorised:
+        _list_first_events(w, shape)
+        stop = 1
+    else:
+        stop = 0
+    for level in range(last - 1, stop - 1, -1):
+        if level < last - 1:
+            w(f"p{level} = rip{level + 1}[q{level + 1}]")
+        w(f"while p{level} >= tail{level}:", deeper=1)
+        _walk_step(w, shape, level)
+    if shape.factorised:
+        _emit_group(w, shape)
+    else:
+        _emit_flat(w, shape)
+    w.depth = depth
+
+
+def _walk_step(w: _Text, shape: SequenceShape, level: int) -> None:
+    last = shape.length - 1
+    w(f"q{level} = p{level} & m{level}")
+    if shape.window_in_construction:
+        exact = "mst" if level and shape.window_in_scan else "t"
+        w(f"if {exact}{level}[q{level}] <= low:", deeper=1)
+        w("break")
+        w.depth -= 1
+    if shape.between[level]:
+        bound = "nbx" if level == last - 1 else f"nb{level + 1}[q{level + 1}]"
+        w(f"if {_order(shape, level)}[q{level}] < {bound}:", deeper=1)
+        w("break")
+        w.depth -= 1
+    w(f"p{level} = prev{level}[q{level}]")
+    if shape.counting:
+        w("count_edges += 1")
+    for test in shape.joint[level]:
+        w(f"if not ({test}):", deeper=1)
+        w("continue")
+        w.depth -= 1
+
+
+def _emit_flat(w: _Text, shape: SequenceShape) -> None:
+    last = shape.length - 1
+    if shape.counting:
+        w("count_sequences += 1")
+    for test in shape.joint[last]:  # the tests of a Selection operator on top of construction
+        w(f"if not ({test}):", deeper=1)
+        w("continue")
+        w.depth -= 1
+    if last and not shape.window_in_construction:
+        w("if t0[q0] <= low:", deeper=1)
+        w("continue")
+        w.depth -= 1
+    if shape.before_first and last:
+        # SPEC A2.3: no negative in the open (t_n - T, t_1); ns is the latest one before t_1.
+        w("if ns0[q0] > low:", deeper=1)
+        w("continue")
+        w.depth -= 1
+    w("if nout >= out0.shape[0]:", deeper=1)
+    _save_control(w, shape)
+    w(f"return i, first_out, first_listed, {OUTPUT_FULL}")
+    w.depth -= 1
+    for s in range(last):
+        w(f"out{s}[nout] = row{s}[q{s}]")
+    w(f"out{last}[nout] = row[i]")
+    w("nout += 1")
+
+
+def _list_first_events(w: _Text, shape: SequenceShape) -> None:
+    """Rows of state 0 with this key inside the window, newest first: ranges of it are shared."""
+    k = "k" if shape.key_groups[0] is not None else "0"
+    w(f"a = h0[{k}]")
+    w("while a >= tail0 and t0[a & m0] >= ti:", deeper=1)
+    w("a = prev0[a & m0]")
+    w.depth -= 1
+    w("top = depth0[a & m0]")
+    w("while a >= tail0 and t0[a & m0] > low:", deeper=1)
+    w("if nlist >= listed.shape[0]:", deeper=1)
+    _save_control(w, shape)
+    w(f"return i, first_out, first_listed, {OUTPUT_FULL}")
+    w.depth -= 1
+    w("listed[nlist] = row0[a & m0]")
+    w("nlist += 1")
+    w("a = prev0[a & m0]")
+    w.depth -= 1
+
+
+def _emit_group(w: _Text, shape: SequenceShape) -> None:
+    last = shape.length - 1
+    if last == 1:
+        w("start = first_listed")
+    else:
+        w("start = first_listed + top - depth0[rip1[q1] & m0]")
+    w("if nout >= out_from.shape[0]:", deeper=1)
+    _save_control(w, shape)
+    w(f"return i, first_out, first_listed, {OUTPUT_FULL}")
+    w.depth -= 1
+    for s in range(1, last):
+        w(f"out{s}[nout] = row{s}[q{s}]")
+    w(f"out{last}[nout] = row[i]")
+    w("out_from[nout] = start")
+    w("out_count[nout] = nlist - start")
+    w("nout += 1")
+
+
+def _note_negative(w: _Text, shape: SequenceShape, negation: Between) -> None:
+    """The two latest distinct times of a negative per key: ties need the one before (SPEC A2.3)."""
+    bit, key = negation.bit, _key(negation.key_group)
+    w(f"if {_bit(shape, bit, negation.simple)}:", deeper=1)
+    w(f"z = {key}")
+    w(f"if last{bit}[z] != oi:", deeper=1)
+    w(f"before{bit}[z] = last{bit}[z]")
+    w(f"last{bit}[z] = oi")
+    w.depth -= 2

@@ -1,0 +1,132 @@
+"""The options of a detection, checked once and shared by every host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import timedelta
+from typing import Any
+
+from cepheid.model.diagnostics import did_you_mean
+from cepheid.model.errors import OptionError
+from cepheid.model.event_time import parse_duration
+
+Value = int | float | str | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """How a sequence is run; the defaults are what the optimiser chooses (SASE section 4).
+
+    scan: "stacks" (Active Instance Stacks), "nfa" (the paper's Basic run-time stack) or "multi"
+    (Multi-PAIS). partition: "all" equivalence attributes as one key, "none", or one attribute.
+    predicates: tested in "construction" or in a "selection" on top.
+    """
+
+    scan: str = "stacks"
+    partition: str = "all"
+    predicates: str = "construction"
+    window_in_scan: bool = True
+    window_in_construction: bool = True
+    factorised: bool = True
+    counting: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Guard rails; each has a named error (docs/semantics.md#limits)."""
+
+    live_events: int = 50_000_000
+    matches_per_table: int = 200_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Where the events' facts are, and how time and absence are read (DESIGN section 4)."""
+
+    type: str = "type"
+    time: str = "ts"
+    start: str | None = None
+    end: str | None = None
+    id: str | None = None
+    lateness: int | str | timedelta = 0
+    tick: int | str | timedelta | None = None
+    types: Mapping[str, Any] | None = None
+    params: Mapping[str, Value] = field(default_factory=dict)
+    discrete: bool = True
+    tie: str = "strict"
+    close_at_end: bool = True
+    plan: PlanOptions = PlanOptions()
+    limits: Limits = Limits()
+
+    @property
+    def tick_us(self) -> int | None:
+        """The tick in microseconds, if one was given."""
+        tick = parse_duration(self.tick, "tick")
+        if tick is not None and tick <= 0:
+            raise OptionError.of("bad-tick", f"tick={self.tick!r} is not a positive duration")
+        return tick
+
+    @property
+    def end_column(self) -> str:
+        """The column of an event's end: `end`, or `time` for instants."""
+        return self.end or self.time
+
+    def attributes_of(self, event_type: str) -> Sequence[str] | None:
+        """The attributes `types=` declares for a type; None when nothing is declared."""
+        if self.types is None or event_type not in self.types:
+            return None
+        return list(self.types[event_type])
+
+
+def make_options(given: Mapping[str, Any]) -> Options:
+    """Options from keyword arguments; a misspelt one is refused with the near name."""
+    known = {f.name for f in fields(Options)}
+    for name in given:
+        if name not in known:
+            raise OptionError.of(
+                "unknown-option",
+                f"there is no option `{name}`",
+                help=did_you_mean(name, known) or f"options: {', '.join(sorted(known))}",
+            )
+    values = dict(given)
+    for name, kind in (("plan", PlanOptions), ("limits", Limits)):
+        if isinstance(values.get(name), Mapping):
+            parts = {f.name for f in fields(kind)}
+            wrong = set(values[name]) - parts
+            if wrong:
+                word = sorted(wrong)[0]
+                raise OptionError.of(
+                    "unknown-option",
+                    f"there is no {name} option `{word}`",
+                    help=did_you_mean(word, parts) or f"options: {', '.join(sorted(parts))}",
+                )
+            values[name] = kind(**values[name])
+    options = Options(**values)
+    _check(options)
+    return options
+
+
+def _check(options: Options) -> None:
+    if options.tie not in ("strict", "seqno"):
+        raise OptionError.of(
+            "bad-tie", f"tie={options.tie!r} is not known", help='write tie="strict" or tie="seqno"'
+        )
+    if (options.start is None) != (options.end is None):
+        raise OptionError.of(
+            "half-interval", "start= and end= go together", help="give both columns, or time="
+        )
+    for name, allowed in (
+        ("scan", ("stacks", "nfa", "multi")),
+        ("predicates", ("construction", "selection")),
+    ):
+        value = getattr(options.plan, name)
+        if value not in allowed:
+            raise OptionError.of(
+                "bad-plan-option",
+                f"plan option {name}={value!r} is not known",
+                help=f"one of {', '.join(allowed)}",
+            )
+    lateness = options.lateness
+    if isinstance(lateness, bool) or isinstance(lateness, int) and lateness < 0:
+        raise OptionError.of("bad-lateness", f"lateness={lateness!r} is negative")

@@ -1,0 +1,156 @@
+"""The form of a query's matches as a table: columns, types, and how rows are written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.algebra.expression import Absent, ScalarType
+from cepheid.algebra.query import Output
+from cepheid.algebra.typing import infer
+from cepheid.model.options import Options
+from cepheid.planner.column_expression import evaluate_value
+from cepheid.planner.columns import Column, absent_column, from_arrow, to_arrow
+
+_ARROW = {
+    ScalarType.BOOL: pa.bool_(),
+    ScalarType.INT: pa.int64(),
+    ScalarType.FLOAT: pa.float64(),
+    ScalarType.STRING: pa.string(),
+    ScalarType.TIMESTAMP: pa.timestamp("us", "UTC"),
+    ScalarType.UNKNOWN: pa.null(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MatchForm:
+    """How matches of one query look; `deadline` is set when a match ends that long after it starts.
+
+    SASE's negated end moves the match's end to first + T - 1 (SPEC A2.3).
+    """
+
+    name: str
+    variables: tuple[str, ...]
+    options: Options
+    fingerprint: str
+    events: pa.Schema
+    output: Output | None = None
+    deadline: int | None = None
+    absent: Absent = Absent.TRUE
+
+    def with_events(self, events: pa.Schema) -> MatchForm:
+        """The same form over events of another schema."""
+        return replace(self, events=events)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the match table."""
+        time = self.events.field(self.options.end_column).type
+        fields = [
+            pa.field("match_id", pa.string()),
+            pa.field("query", pa.string()),
+            pa.field("start", time),
+            pa.field("end", time),
+        ]
+        if self.output is None:
+            event = pa.struct(list(self.events))
+            return pa.schema([*fields, *(pa.field(v, event) for v in self.variables)])
+        types = {
+            (variable, column.name): scalar_type(column.type)
+            for variable in self.variables
+            for column in self.events
+        }
+        return pa.schema(
+            [
+                *fields,
+                *(
+                    pa.field(name, _ARROW[infer(expression, types)])
+                    for name, expression in self.output.attributes
+                ),
+            ]
+        )
+
+    def empty(self) -> pa.Table:
+        """A table of no matches."""
+        return self.schema.empty_table()
+
+    def write(self, events: pa.Table, index: np.ndarray, ids: pa.Array) -> pa.Table:
+        """The matches whose events are rows index[match, variable] of `events`."""
+        takes = [pa.array(np.ascontiguousarray(index[:, v])) for v in range(index.shape[1])]
+        time = _one(events.column(self.options.end_column))
+        start = time.take(takes[0])
+        end = time.take(takes[-1]) if self.deadline is None else _later(start, self.deadline)
+        columns: list[pa.Array] = [ids, pa.repeat(pa.scalar(self.name), len(index)), start, end]
+        names = ["match_id", "query", "start", "end"]
+        if self.output is None:
+            plain = {name: _one(events.column(name)) for name in events.column_names}
+            for variable, take in zip(self.variables, takes, strict=True):
+                names.append(variable)
+                columns.append(
+                    pa.StructArray.from_arrays(
+                        [column.take(take) for column in plain.values()], names=list(plain)
+                    )
+                )
+            return pa.table(columns, names=names)
+        values = self._derived(events, index)
+        return pa.table([*columns, *values.values()], names=[*names, *values])
+
+    def _derived(self, events: pa.Table, index: np.ndarray) -> dict[str, pa.Array]:
+        assert self.output is not None
+        position = {variable: v for v, variable in enumerate(self.variables)}
+        known: dict[str, Column] = {}
+
+        def lookup(variable: str, name: str) -> Column:
+            if name not in known:
+                known[name] = (
+                    from_arrow(events.column(name), null_is_absent=True, name=name)
+                    if name in events.column_names
+                    else absent_column(len(events))
+                )
+            return known[name].take(index[:, position[variable]])
+
+        types = self.schema
+        return {
+            name: to_arrow(
+                evaluate_value(
+                    expression, lookup, len(index), self.absent, variables=self.variables
+                )
+            ).cast(types.field(name).type)
+            for name, expression in self.output.attributes
+        }
+
+
+def scalar_type(kind: pa.DataType) -> ScalarType:
+    """The scalar type of an Arrow type; UNKNOWN for what queries cannot compare."""
+    if pa.types.is_dictionary(kind):
+        return scalar_type(kind.value_type)
+    if pa.types.is_boolean(kind):
+        return ScalarType.BOOL
+    if pa.types.is_integer(kind):
+        return ScalarType.INT
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return ScalarType.FLOAT
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return ScalarType.STRING
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return ScalarType.TIMESTAMP
+    return ScalarType.UNKNOWN
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def _later(start: pa.Array, deadline: int) -> pa.Array:
+    """start + deadline, in the unit of the column (microseconds for timestamps)."""
+    kind = start.type
+    if not pa.types.is_timestamp(kind):
+        moved = start.cast(pa.int64()).to_numpy(zero_copy_only=False) + deadline
+        return pa.array(moved).cast(kind)
+    micro = start.cast(pa.timestamp("us", kind.tz)).cast(pa.int64())
+    moved = micro.to_numpy(zero_copy_only=False) + deadline
+    return pa.array(moved).cast(pa.timestamp("us", kind.tz)).cast(kind, safe=False)
