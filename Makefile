@@ -30,10 +30,10 @@ demo: setup ## set up, then find thieves in a generated store on Spark
 # One pytest run, so that its last line tells everything. Spark tests share one worker and one JVM
 # (see tests/conftest.py); the other worker does the rest meanwhile.
 test: setup ## all tests
-	$(RUN)/python -m pytest -n 2 --dist loadgroup
+	$(RUN)/python -m pytest -n 2
 
 test-fast: setup ## tests without Spark, about a minute
-	$(RUN)/python -m pytest -n 2 --dist loadgroup -m "not spark and not slow and not kill"
+	$(RUN)/python -m pytest -n 2 -m "not spark and not slow and not kill"
 
 check: setup ## formatting, lint, types, architecture
 	$(RUN)/ruff format --check .
