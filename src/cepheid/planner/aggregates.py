@@ -23,7 +23,7 @@ from cepheid.model.undefined import (
 from cepheid.planner.columns import Column
 
 _Rows = npt.NDArray[np.int64]
-_SURELY_FITS = 2.0**62
+_EXACT_IN_FLOATS = 2.0**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +74,14 @@ def aggregate(
     if kinds == {ScalarType.STRING}:
         texts = [text for group in groups for text in group.data]
         return _texts(node.function, members, texts, rows)
-    is_float = ScalarType.FLOAT in kinds or node.function == "avg"
-    data = np.concatenate(
-        [np.asarray(group.data, np.float64 if is_float else np.int64) for group in groups]
-    )
-    kind = kinds.pop() if len(kinds) == 1 else ScalarType.INT
-    return _numbers(node.function, ScalarType.FLOAT if is_float else kind, members, data, counts)
+    kind = kinds.pop() if len(kinds) == 1 else _of_mixed(kinds)
+    dtype = np.float64 if kind is ScalarType.FLOAT else np.int64
+    data = np.concatenate([np.asarray(group.data, dtype) for group in groups])
+    return _numbers(node.function, kind, members, data, counts)
+
+
+def _of_mixed(kinds: set[ScalarType]) -> ScalarType:
+    return ScalarType.FLOAT if ScalarType.FLOAT in kinds else ScalarType.INT
 
 
 def _whole(values: _Rows) -> Column:
@@ -137,38 +139,38 @@ def _texts(function: str, members: _Rows, texts: list[str], rows: int) -> Column
 
 
 def _numbers(function: str, kind: ScalarType, members: _Rows, data: Any, counts: _Rows) -> Column:
-    rows = len(counts)
-    null = NULL_FLOAT if kind is ScalarType.FLOAT else NULL_INT
+    result: Any
     match function:
         case "min" | "max":
             lowest, highest = (-np.inf, np.inf) if data.dtype == np.float64 else (MIN_INT, MAX_INT)
             choose = np.minimum if function == "min" else np.maximum
-            result = np.full(rows, highest if function == "min" else lowest, data.dtype)
+            result = np.full(len(counts), highest if function == "min" else lowest, data.dtype)
             choose.at(result, members, data)
-        case "sum" | "avg":
-            if kind in (ScalarType.BOOL, ScalarType.TIMESTAMP):
-                kind = ScalarType.INT
-            result = _sums(members, data, rows)
-            if function == "avg":
-                with np.errstate(all="ignore"):
-                    result = result / counts
+        case "sum":
+            kind = ScalarType.FLOAT if kind is ScalarType.FLOAT else ScalarType.INT
+            result = _sums(members, data, len(counts))
+            if result.dtype == object:
+                result = np.array([n if is_value(n) else NULL_INT for n in result], np.int64)
+        case "avg":
+            kind = ScalarType.FLOAT
+            result = _sums(members, data, len(counts)) / np.maximum(counts, 1)
+            result = result.astype(np.float64)
         case _:
             raise InternalError.of("unknown-function", f"no aggregate `{function}`")
-    result = np.where(counts == 0, null, result)
     if kind is ScalarType.FLOAT:
-        result = np.where(result == ABSENT_FLOAT, null, result)
+        result = np.where((counts == 0) | (result == ABSENT_FLOAT), NULL_FLOAT, result)
+    else:
+        result = np.where(counts == 0, NULL_INT, result)
     return Column(kind, result, may_be_absent=False)
 
 
 def _sums(members: _Rows, data: Any, rows: int) -> Any:
-    """Sums per match; those of integers are exact, undefined where 64 bits cannot hold them."""
+    """Sums per match; those of integers are exact, as Python's own where floats could be off."""
     if data.dtype == np.int64:
         magnitude = np.zeros(rows)
         np.add.at(magnitude, members, np.abs(data.astype(np.float64)))
-        if np.any(magnitude >= _SURELY_FITS):
-            exact = np.zeros(rows, object)
-            np.add.at(exact, members, data.astype(object))
-            return np.array([n if is_value(n) else NULL_INT for n in exact.tolist()], np.int64)
+        if np.any(magnitude >= _EXACT_IN_FLOATS):
+            data = data.astype(object)
     sums = np.zeros(rows, data.dtype)
     with np.errstate(all="ignore"):
         np.add.at(sums, members, data)

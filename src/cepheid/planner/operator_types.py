@@ -28,12 +28,12 @@ _NUMERIC = (ScalarType.INT, ScalarType.FLOAT)
 
 
 def literal_type(value: int | float | str | bool | None) -> ScalarType:
-    """The type of a constant; an integer that 64 bits cannot hold is a FLOAT, NaN has none."""
+    """The type of a constant; NaN and integers that 64 bits cannot hold are undefined."""
     match value:
         case bool():
             return ScalarType.BOOL
         case int():
-            return ScalarType.INT if is_value(value) else ScalarType.FLOAT
+            return ScalarType.INT if is_value(value) else ScalarType.UNKNOWN
         case float():
             return ScalarType.UNKNOWN if math.isnan(value) else ScalarType.FLOAT
         case str():
@@ -45,15 +45,10 @@ def literal_type(value: int | float | str | bool | None) -> ScalarType:
 
 
 def literal_number(literal: Literal) -> int | float:
-    """A numeric constant as it travels: booleans as 0 and 1, large integers as floats."""
+    """A defined numeric constant as it travels: booleans as 0 and 1."""
     value = literal.value
     assert isinstance(value, int | float)
-    if literal_type(value) is not ScalarType.FLOAT:
-        return int(value)
-    try:
-        return float(value)
-    except OverflowError:
-        return math.copysign(math.inf, value)
+    return int(value) if isinstance(value, bool) else value
 
 
 def arithmetic_type(op: str, left: ScalarType, right: ScalarType) -> ScalarType:

@@ -1,0 +1,332 @@
+"""The in-process host: `Detector` takes events as they come and returns the matches they complete."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.algebra.query import Query
+from cepheid.hosts.derived_events import with_derived
+from cepheid.hosts.ingest import EventBatch, event_batches
+from cepheid.hosts.matches import Matches
+from cepheid.hosts.sequence_engine import BEGINNING, END_OF_TIME, SequenceEngine
+from cepheid.hosts.set_aside import SetAside, SideOutput, event_times
+from cepheid.hosts.snapshot import pack, read_events, unpack, write_events
+from cepheid.hosts.stream_front import StreamFront
+from cepheid.model.errors import OptionError, StateError
+from cepheid.model.options import Options, make_options
+from cepheid.planner.compiled_query import CompiledQuery, compile_text
+from cepheid.planner.prepare import prepare
+
+_DRIVEN_FROM_OUTSIDE = END_OF_TIME
+"""A lateness no event reaches: the watermark moves only when it is told to."""
+
+
+class Detector:
+    """Incremental detection in one process.
+
+    >>> import cepheid
+    >>> d = cepheid.Detector("EVENT SEQ(A x, B y) WHERE [id] WITHIN 10")
+    >>> len(d.feed([{"type": "A", "ts": 1, "id": 7}]))
+    0
+    >>> [m["y"]["ts"] for m in d.feed([{"type": "B", "ts": 4, "id": 7}])]
+    [4]
+    """
+
+    def __init__(self, query: CompiledQuery | str, **options: Any) -> None:
+        """Options as for `cepheid.detect` (see DESIGN: type, time, id, lateness, tick, ...)."""
+        self._setup(
+            compile_text(query) if isinstance(query, str) else query,
+            make_options(options),
+            None,
+            False,
+        )
+
+    def _setup(
+        self,
+        query: CompiledQuery,
+        options: Options,
+        first_events: tuple[int, int] | None,
+        driven: bool,
+    ) -> None:
+        self.query = query
+        self.options = options
+        self._first_events = first_events
+        self._driven = driven
+        self._stages = query.stages(options)
+        self._engines: list[SequenceEngine] = []
+        self._front: StreamFront | None = None
+        self._told_watermark = BEGINNING
+
+    @classmethod
+    def for_host(
+        cls,
+        query: CompiledQuery,
+        options: Options,
+        *,
+        first_events: tuple[int, int] | None = None,
+        driven: bool = False,
+    ) -> Detector:
+        """A detector inside another host: `driven` ones move their watermark only by `advance`."""
+        detector = cls.__new__(cls)
+        detector._setup(query, options, first_events, driven)
+        return detector
+
+    def feed(self, events: Any) -> Matches:
+        """Take events; returns the matches that became final with them."""
+        found: Matches | None = None
+        for batch in event_batches(events, self.options):
+            matches = self._feed(batch)
+            found = matches if found is None else found + matches
+        return found if found is not None else self._nothing()
+
+    def advance(self, watermark: Any) -> Matches:
+        """Say that no event before `watermark` will come; returns what this makes final."""
+        time = _as_time(watermark)
+        self._told_watermark = max(self._told_watermark, time)
+        return self._advance(time) if self._engines else self._nothing()
+
+    def close(self) -> Matches:
+        """End of input; deadlines that lie after the last event pass (unless close_at_end=False)."""
+        if not self._engines or not self.options.close_at_end:
+            return self._nothing()
+        return self._advance(END_OF_TIME)
+
+    @property
+    def late(self) -> SideOutput:
+        """Events that came after the watermark had passed them: `.count`, `.table()`."""
+        return self._set_aside.late
+
+    @property
+    def quarantined(self) -> SideOutput:
+        """Rows without a type or a usable time, with the reason."""
+        return self._set_aside.quarantined
+
+    @property
+    def watermark(self) -> int:
+        """No event before this time can still be used."""
+        if not self._engines:
+            return self._told_watermark
+        return self._front.watermark if self._front else self._engines[-1].watermark
+
+    @property
+    def undefined_keys(self) -> int:
+        """Events that could not match because a key attribute was null."""
+        return sum(e._columns.undefined_rows for e in self._engines)
+
+    @property
+    def live_events(self) -> int:
+        """Events kept because they can still be part of a match."""
+        return sum(engine.live_rows for engine in self._engines)
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What the last query's kernel counted (plan option `counting`)."""
+        return self._engines[-1].counters if self._engines else {}
+
+    def snapshot(self) -> bytes:
+        """The whole state as bytes: the live events and where time stands."""
+        header: dict[str, Any] = {
+            "query": self._identity(),
+            "told": self._told_watermark,
+            "stages": [],
+        }
+        parts = []
+        for engine in self._engines:
+            table, positions = engine.live_table()
+            parts.append(write_events(table, positions, engine.absent_flags()))
+            header["stages"].append(
+                {
+                    "watermark": engine.watermark,
+                    "latest": engine.latest,
+                    "position": engine.position,
+                    "late": engine.set_aside.late.count,
+                    "quarantined": engine.set_aside.quarantined.count,
+                }
+            )
+        if self._front is not None:
+            header["front"] = self._front.state()
+        return pack(header, parts)
+
+    @classmethod
+    def restore(cls, query: CompiledQuery | str, snapshot: bytes, **options: Any) -> Detector:
+        """A detector that goes on where `snapshot` was taken; refuses another query's snapshot."""
+        detector = cls(query, **options)
+        detector._restore(snapshot)
+        return detector
+
+    def _restore(self, snapshot: bytes) -> None:
+        header, parts = unpack(snapshot)
+        if header["query"] != self._identity():
+            raise StateError.of(
+                "other-query",
+                "the snapshot belongs to another query or to other options",
+                help="restore it with the text and the options it was taken with",
+            )
+        self._told_watermark = header["told"]
+        if not parts:
+            return
+        for number, (part, stage) in enumerate(zip(parts, header["stages"], strict=True)):
+            events, positions = read_events(part)
+            if number == 0:
+                self._start(events.batch.schema, True)
+            self._engines[number].restore(
+                events,
+                positions,
+                watermark=stage["watermark"],
+                latest=stage["latest"],
+                position=stage["position"],
+            )
+            self._engines[number].set_aside.late.count = stage["late"]
+            self._engines[number].set_aside.quarantined.count = stage["quarantined"]
+        if self._front is not None:
+            self._front.set_state(header["front"])
+
+    def _identity(self) -> dict[str, Any]:
+        o = self.options
+        return {
+            "text": self.query.source.text,
+            "name": self.query.name,
+            "columns": [o.type, o.time, o.start, o.end, o.id],
+            "meaning": [str(o.tick), o.discrete, o.tie, str(o.lateness), o.close_at_end],
+            "params": {k: repr(v) for k, v in sorted(o.params.items())},
+        }
+
+    # -- stages ---------------------------------------------------------------------------------
+
+    @property
+    def _set_aside(self) -> SetAside:
+        if self._front is not None:
+            return self._front.set_aside
+        return self._engines[0].set_aside if self._engines else SetAside()
+
+    def _nothing(self) -> Matches:
+        if self._engines:
+            return Matches(self._engines[-1].form)
+        time = pa.field(self.options.end_column, pa.int64())
+        kind = pa.field(self.options.type, pa.string())
+        return Matches(self._prepared(self._stages[-1], pa.schema([kind, time]), True).form)
+
+    def _prepared(self, stage: Query, schema: pa.Schema, open_schema: bool) -> Any:
+        return prepare(
+            stage,
+            self.options,
+            schema,
+            open_schema=open_schema,
+            known_parameters=self.query.parameters,
+        )
+
+    def _start(self, schema: pa.Schema, open_schema: bool) -> None:
+        chained = len(self._stages) > 1
+        for number, stage in enumerate(self._stages):
+            prepared = self._prepared(stage, schema, open_schema or chained)
+            driven = chained or self._driven
+            self._engines.append(
+                SequenceEngine(
+                    prepared,
+                    lateness=_DRIVEN_FROM_OUTSIDE if driven else prepared.lateness,
+                    first_events=self._first_events if number == 0 else None,
+                )
+            )
+            if number == 0 and chained:
+                lateness = _DRIVEN_FROM_OUTSIDE if self._driven else prepared.lateness
+                self._front = StreamFront(self.options, lateness)
+        if self._told_watermark > BEGINNING:
+            self._advance(self._told_watermark)
+
+    def _feed(self, events: EventBatch) -> Matches:
+        if not self._engines:
+            self._start(events.batch.schema, events.open_schema)
+        if self._front is None:
+            return self._engines[0].feed(events)
+        accepted = self._front.accept(events)
+        return self._through_stages(accepted, self._front.watermark)
+
+    def _advance(self, time: int) -> Matches:
+        if self._front is None:
+            return self._engines[0].advance(time)
+        self._front.advance(time)
+        return self._through_stages(None, time)
+
+    def _through_stages(self, events: EventBatch | None, watermark: int) -> Matches:
+        """Each stage sees the events and what the stages before it derived, then the watermark."""
+        matches: Matches | None = None
+        derived: list[pa.Table] = []
+        for stage, engine in zip(self._stages, self._engines, strict=True):
+            merged = with_derived(events, derived, self.options)
+            fed = engine.feed(merged) if merged is not None else Matches(engine.form)
+            matches = fed + engine.advance(watermark)
+            if stage is not self._stages[-1] and len(matches):
+                derived.append(_as_events(matches.table(), stage, self.options))
+        assert matches is not None
+        return matches
+
+
+def _as_events(table: pa.Table, stage: Query, options: Options) -> pa.Table:
+    """Matches of a stage as events of its type, at the time the match ends."""
+    names = [name for name, _ in (stage.output.attributes if stage.output else ())]
+    kept = {name: table.column(name) for name in names}
+    kept[options.end_column] = table.column("end")
+    kept[options.type] = pa.chunked_array([pa.repeat(pa.scalar(stage.event_type), len(table))])
+    if options.id is not None and options.id not in kept:
+        kept[options.id] = table.column("match_id")
+    return pa.table(kept)
+
+
+def _as_time(value: Any) -> int:
+    if isinstance(value, datetime):
+        micro = pa.scalar(value).cast(
+            pa.timestamp("us", "UTC") if value.tzinfo else pa.timestamp("us")
+        )
+        return int(micro.value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    raise OptionError.of(
+        "bad-watermark",
+        f"a watermark of type {type(value).__name__} is not a time",
+        help="give an integer in the time column's unit, or a datetime",
+    )
+
+
+def detect_in_process(events: Any, query: CompiledQuery, options: Options) -> pa.Table:
+    """All matches in a finite history; events may come in any order (SPEC C4, batch mode)."""
+    detector = Detector.for_host(query, options, driven=False)
+    batches = list(event_batches(events, options))
+    found = [detector.feed(batch) for batch in _in_time_order(batches, options)]
+    found.append(detector.close())
+    whole = found[0]
+    for more in found[1:]:
+        whole = whole + more
+    return whole.table()
+
+
+def _in_time_order(batches: list[EventBatch], options: Options) -> list[EventBatch]:
+    """The batches sorted by time over all of them, unless they already are."""
+    times = []
+    for events in batches:
+        if events.batch.schema.get_field_index(options.end_column) < 0:
+            return batches  # the engine says what is missing
+        found, _ = event_times(events.batch, options)
+        times.append(found)
+    if not times:
+        return batches
+    every = np.concatenate(times)
+    if bool((every[1:] >= every[:-1]).all()):
+        return batches
+    table = pa.concat_tables(
+        [pa.Table.from_batches([b.batch]) for b in batches], promote_options="permissive"
+    )
+    order = np.argsort(every, kind="stable")
+    names = {name for b in batches for name in b.lacks}
+    lacks = {
+        name: np.concatenate(
+            [b.lacks.get(name, np.zeros(b.batch.num_rows, np.bool_)) for b in batches]
+        )[order]
+        for name in names
+    }
+    table = table.unify_dictionaries().combine_chunks().take(pa.array(order)).combine_chunks()
+    whole = table.to_batches()[0]
+    return [EventBatch(whole, lacks, any(b.open_schema for b in batches))]

@@ -1,0 +1,75 @@
+"""The common front of several queries over one stream: lateness and bad rows are decided once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.hosts.ingest import EventBatch
+from cepheid.hosts.set_aside import SetAside, event_times
+from cepheid.kernels.relevance import select_any_order
+from cepheid.model.options import Options
+
+_BEGINNING = -(2**62)
+
+
+class StreamFront:
+    """Passes on the events that are in time; keeps the watermark and what was set aside."""
+
+    def __init__(self, options: Options, lateness: int) -> None:
+        """`lateness` in the time column's unit."""
+        self.watermark = _BEGINNING
+        self.latest = _BEGINNING
+        self.position = 0
+        self.set_aside = SetAside()
+        self._options = options
+        self._lateness = lateness
+
+    def accept(self, events: EventBatch) -> EventBatch:
+        """The events of a batch that can be used."""
+        batch = events.batch
+        lacks = events.lacks
+        times, bad = event_times(batch, self._options)
+        unnamed = batch.column(self._options.type).is_null().to_numpy(zero_copy_only=False)
+        codes = np.zeros(len(times), np.int64)
+        if bad is not None or unnamed.any():
+            batch, codes, times, _, lacks = self.set_aside.quarantine(
+                batch, codes, times, bad, unnamed, self.position, lacks, self._options
+            )
+        self.position += events.batch.num_rows
+        kept = np.empty(len(times) + 1, np.int64)
+        late = np.empty(len(times) + 1, np.int64)
+        wanted = np.ones(1, np.int64)
+        count, late_count, self.latest, self.watermark = select_any_order(
+            codes, times, wanted, self.latest, self.watermark, self._lateness, kept, late
+        )
+        if late_count:
+            self.set_aside.add_late(batch, late[:late_count])
+            rows = kept[:count]
+            batch = batch.take(pa.array(rows))
+            lacks = {name: flags[rows] for name, flags in lacks.items()}
+        return EventBatch(batch, lacks, events.open_schema)
+
+    def advance(self, watermark: int) -> None:
+        """Move the watermark on."""
+        self.watermark = max(self.watermark, watermark)
+        self.latest = max(self.latest, watermark)
+
+    def state(self) -> dict[str, Any]:
+        """What a snapshot keeps of the front."""
+        return {
+            "watermark": self.watermark,
+            "latest": self.latest,
+            "position": self.position,
+            "late": self.set_aside.late.count,
+            "quarantined": self.set_aside.quarantined.count,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from a snapshot."""
+        self.watermark, self.latest = state["watermark"], state["latest"]
+        self.position = state["position"]
+        self.set_aside.late.count = state["late"]
+        self.set_aside.quarantined.count = state["quarantined"]

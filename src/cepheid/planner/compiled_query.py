@@ -1,0 +1,122 @@
+"""A query text, translated: what `cepheid.compile` returns and every host takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from cepheid.algebra.bind import query_parameters
+from cepheid.algebra.pattern import Atom, walk
+from cepheid.algebra.query import Program, Query
+from cepheid.languages.registry import detect_language, translate
+from cepheid.model.catalogue import Catalogue
+from cepheid.model.diagnostics import SourceText, did_you_mean
+from cepheid.model.errors import QueryError
+from cepheid.model.options import Options
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledQuery:
+    """A checked program and the query of it that is asked for (the last one, if not chosen).
+
+    It is a small value made of text, so that it travels to workers and is translated there again.
+    """
+
+    source: SourceText
+    language: str
+    name: str
+
+    @property
+    def program(self) -> Program:
+        """All queries of the text."""
+        return _program(self.source.text, self.source.name, self.language, (), True, "strict")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the program's queries, in the order written."""
+        return tuple(query.name for query in self.program.queries)
+
+    @property
+    def query(self) -> Query:
+        """The chosen query's algebra."""
+        return self.program.query(self.name)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The `:name` parameters of the whole program."""
+        found = dict.fromkeys(p for query in self.program.queries for p in query_parameters(query))
+        return tuple(found)
+
+    def __getitem__(self, name: str) -> CompiledQuery:
+        """The same program, asked for another of its queries."""
+        if name not in self.names:
+            raise QueryError.of(
+                "unknown-query",
+                f"the program has no query `{name}`",
+                help=did_you_mean(name, self.names) or f"queries: {', '.join(self.names)}",
+            )
+        return replace(self, name=name)
+
+    def stages(self, options: Options) -> tuple[Query, ...]:
+        """The chosen query and those whose events it reads, inputs first, under these options."""
+        declared = () if options.types is None else _frozen(options.types)
+        program = _program(
+            self.source.text,
+            self.source.name,
+            self.language,
+            declared,
+            options.discrete,
+            options.tie,
+        )
+        made_by = {query.event_type: query for query in program.queries}
+        needed: list[Query] = []
+
+        def need(query: Query) -> None:
+            for node in walk(query.pattern):
+                if isinstance(node, Atom):
+                    for name in node.types:
+                        maker = made_by.get(name)
+                        if maker is not None and maker.name != query.name and maker not in needed:
+                            need(maker)
+            if query not in needed:
+                needed.append(query)
+
+        need(program.query(self.name))
+        return tuple(needed)
+
+
+def compile_text(text: str, language: str | None = None, *, name: str = "query") -> CompiledQuery:
+    """Translate and check a text; the language is told by its first words unless given."""
+    source = SourceText(text, name)
+    chosen = language.casefold() if language else detect_language(source)
+    program = _program(text, name, chosen, (), True, "strict")
+    return CompiledQuery(source, chosen, program.queries[-1].name)
+
+
+def _frozen(types: object) -> tuple[tuple[str, object], ...]:
+    assert isinstance(types, dict) or hasattr(types, "items")
+    return tuple(
+        (name, tuple(a.items()) if hasattr(a, "items") else tuple(a)) for name, a in types.items()
+    )
+
+
+@lru_cache(maxsize=4096)
+def _program(
+    text: str,
+    name: str,
+    language: str,
+    types: tuple[tuple[str, tuple[object, ...]], ...],
+    discrete: bool,
+    tie: str,
+) -> Program:
+    catalogue = Catalogue.from_option(dict(_thawed(types))) if types else Catalogue()
+    return translate(SourceText(text, name), language, catalogue, discrete=discrete, tie=tie)
+
+
+def _thawed(types: tuple[tuple[str, tuple[object, ...]], ...]) -> dict[str, object]:
+    return {
+        name: dict(attributes)  # type: ignore[arg-type]
+        if attributes and isinstance(attributes[0], tuple)
+        else list(attributes)
+        for name, attributes in types
+    }

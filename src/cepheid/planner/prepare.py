@@ -1,0 +1,191 @@
+"""A query made ready for events of a known schema: bound, checked, planned."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from cepheid.algebra.bind import bind_query
+from cepheid.algebra.expression import (
+    Attribute,
+    Expression,
+    ScalarType,
+    attributes,
+    conjunction,
+    conjuncts,
+    walk,
+)
+from cepheid.algebra.fingerprint import fingerprint
+from cepheid.algebra.query import Query
+from cepheid.algebra.typing import check_predicate, coerce
+from cepheid.model.diagnostics import Diagnostic, did_you_mean
+from cepheid.model.errors import DataError, QueryError
+from cepheid.model.event_time import TimeDomain, parse_duration
+from cepheid.model.options import Options
+from cepheid.planner.match_schema import MatchForm, scalar_type
+from cepheid.planner.sequence_plan import Place, SequencePlan, plan_sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A query ready to run: its plan, the form of its matches, and the columns it reads.
+
+    `lateness` is in the time column's unit. `column_types` hold what the schema said of the needed
+    columns; a column that dicts have not brought yet is missing there.
+    """
+
+    query: Query
+    plan: SequencePlan
+    form: MatchForm
+    options: Options
+    domain: TimeDomain
+    lateness: int
+    needed_columns: tuple[str, ...]
+    column_types: Mapping[str, ScalarType]
+
+
+def prepare(
+    query: Query,
+    options: Options,
+    events: pa.Schema,
+    *,
+    open_schema: bool = False,
+    known_parameters: Collection[str] = (),
+) -> Prepared:
+    """Bind, check and plan a query; errors name the column and the place in the query.
+
+    `open_schema`: columns the schema lacks may still come (events given as dicts).
+    """
+    domain = time_domain(events, options)
+    bound = bind_query(query, domain, options.params, known=known_parameters)
+    plan = plan_sequence(bound.pattern)
+    types = {f.name: scalar_type(f.type) for f in events}
+    plan = _checked(plan, types, query)
+    needed = _needed(plan, options)
+    if not open_schema:
+        _refuse_missing(plan, bound, events, options)
+    form = MatchForm(
+        query.name,
+        query.columns,
+        options,
+        fingerprint(bound.pattern, bound.output),
+        events,
+        bound.output,
+        _deadline(plan),
+        plan.absent,
+    )
+    found = {name: types[name] for name in needed if name in types}
+    return Prepared(bound, plan, form, options, domain, _lateness(options, domain), needed, found)
+
+
+def time_domain(events: pa.Schema, options: Options) -> TimeDomain:
+    """How the time column counts, from its type."""
+    if options.start is not None:
+        raise QueryError.of(
+            "intervals-not-available",
+            "a SASE query works on events that happen at an instant",
+            help="name one time column with time= instead of start= and end=",
+        )
+    where = events.get_field_index(options.end_column)
+    if where < 0:
+        raise DataError.of(
+            "unknown-column",
+            f"the events have no time column `{options.end_column}`",
+            help=did_you_mean(options.end_column, events.names)
+            or f"name it with time=; columns: {', '.join(events.names)}",
+        )
+    return TimeDomain(pa.types.is_timestamp(events.field(where).type), options.tick_us)
+
+
+def _lateness(options: Options, domain: TimeDomain) -> int:
+    given = options.lateness
+    if isinstance(given, int):
+        return given
+    micro = parse_duration(given, "lateness") or 0
+    if domain.is_timestamp:
+        return micro
+    return domain.resolve(micro, "us")
+
+
+def _deadline(plan: SequencePlan) -> int | None:
+    if not plan.ends_at_deadline:
+        return None
+    return next(n.reach for n in plan.negations if n.place is Place.END)
+
+
+def _checked(plan: SequencePlan, types: Mapping[str, ScalarType], query: Query) -> SequencePlan:
+    """Every predicate typed against the columns; ISO texts compared with times become times."""
+
+    def checked(expression: Expression) -> Expression:
+        of = {
+            (variable, name): types.get(name, ScalarType.UNKNOWN)
+            for variable, name in attributes(expression)
+        }
+        check_predicate(expression, of, query.source)
+        return coerce(expression, of)
+
+    def each(expression: Expression) -> Expression:
+        return conjunction([checked(part) for part in conjuncts(expression)])
+
+    return replace(
+        plan,
+        components=tuple(replace(c, test=each(c.test)) for c in plan.components),
+        negations=tuple(replace(n, test=each(n.test), joint=each(n.joint)) for n in plan.negations),
+        joint=tuple(checked(test) for test in plan.joint),
+    )
+
+
+def _tests(plan: SequencePlan) -> list[Expression]:
+    tests = [c.test for c in plan.components] + [n.test for n in plan.negations]
+    return [*tests, *(n.joint for n in plan.negations), *plan.joint]
+
+
+def _needed(plan: SequencePlan, options: Options) -> tuple[str, ...]:
+    names = {name for test in _tests(plan) for _, name in attributes(test)}
+    return tuple(sorted(names))
+
+
+def _refuse_missing(plan: SequencePlan, bound: Query, events: pa.Schema, options: Options) -> None:
+    columns = [*_tests(plan), *(e for _, e in (bound.output.attributes if bound.output else ()))]
+    types_of = {c.variable: c.types for c in (*plan.components, *plan.negations)}
+    for expression in columns:
+        for variable, name in sorted(attributes(expression)):
+            if events.get_field_index(name) >= 0 or _declared_without(
+                types_of[variable], name, options
+            ):
+                continue
+            raise _missing(name, variable, expression, events, bound)
+    for name in (options.type, options.id):
+        if name is not None and events.get_field_index(name) < 0:
+            raise DataError.of(
+                "unknown-column",
+                f"the events have no column `{name}`",
+                help=did_you_mean(name, events.names)
+                or f"name the type column with type=; columns: {', '.join(events.names)}",
+            )
+
+
+def _declared_without(types: tuple[str, ...], name: str, options: Options) -> bool:
+    """Whether types= says that none of these event types has the attribute."""
+    declared = [options.attributes_of(t) for t in types]
+    return bool(declared) and all(d is not None and name not in d for d in declared)
+
+
+def _missing(
+    name: str, variable: str, expression: Expression, events: pa.Schema, bound: Query
+) -> DataError:
+    place = next(
+        (p.span for p in walk(expression) if p == Attribute(variable, name) and p.span), None
+    )
+    return DataError(
+        Diagnostic(
+            "unknown-column",
+            f"the events have no column `{name}`",
+            place,
+            f"needed for `{variable}`",
+            help=did_you_mean(name, events.names) or f"columns: {', '.join(events.names)}",
+            source=bound.source,
+        )
+    )
