@@ -168,7 +168,8 @@ COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 FUNCTIONS: dict[str, tuple[tuple[ScalarType, ...], ScalarType]] = {
-    # name: (argument types, result type); FLOAT also takes INT, and abs keeps the type it is given
+    # name: (argument types, result type); FLOAT also takes INT, and abs, least and greatest of
+    # integers only are integers
     "abs": ((ScalarType.FLOAT,), ScalarType.FLOAT),
     "sqrt": ((ScalarType.FLOAT,), ScalarType.FLOAT),
     "least": ((ScalarType.FLOAT, ScalarType.FLOAT), ScalarType.FLOAT),
