@@ -1,0 +1,1 @@
+"""SASE (Wu, Diao, Rizvi, SIGMOD 2006): sequences with negation, equivalence tests and windows."""

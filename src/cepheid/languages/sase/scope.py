@@ -1,0 +1,176 @@
+"""The names a SASE query can use: its components' variables and the attributes of their types."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from cepheid.algebra.expression import ScalarType
+from cepheid.languages.findings import Findings
+from cepheid.languages.sase.syntax import Component, Name
+from cepheid.model.catalogue import AttributeType, Catalogue, EventType
+from cepheid.model.diagnostics import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The types a query may name: the catalogue's, and those that earlier queries make.
+
+    `derived` are the types of earlier queries; those without a RETURN clause are in
+    `without_output`, too: their events have no attributes.
+    """
+
+    catalogue: Catalogue
+    derived: frozenset[str] = frozenset()
+    without_output: frozenset[str] = frozenset()
+
+    def with_query(self, type: str, output: Mapping[str, AttributeType] | None) -> Vocabulary:
+        """The vocabulary of the queries after one that makes events of `type`."""
+        return Vocabulary(
+            self.catalogue.with_type(EventType(type, output or {})),
+            self.derived | {type},
+            self.without_output | {type} if output is None else self.without_output,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A component with the variable it binds."""
+
+    variable: str
+    types: tuple[str, ...]
+    negated: bool
+    span: Span
+
+    @property
+    def types_in_words(self) -> str:
+        """The types as they stand in messages."""
+        return " or ".join(f"`{name}`" for name in self.types)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The bindings of one query, in pattern order, with the vocabulary it is checked against."""
+
+    bindings: tuple[Binding, ...]
+    vocabulary: Vocabulary
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """What is known of the types."""
+        return self.vocabulary.catalogue
+
+    @property
+    def positives(self) -> tuple[Binding, ...]:
+        """The components whose events are in a match."""
+        return tuple(binding for binding in self.bindings if not binding.negated)
+
+    @property
+    def negatives(self) -> tuple[Binding, ...]:
+        """The components whose events must be missing."""
+        return tuple(binding for binding in self.bindings if binding.negated)
+
+    def binding(self, variable: str) -> Binding | None:
+        """The component that binds a variable."""
+        return next((each for each in self.bindings if each.variable == variable), None)
+
+    def attribute_type(self, binding: Binding, name: str) -> ScalarType | None:
+        """The type of an attribute over all types of a component; None if none of them has it."""
+        kinds = [
+            kind
+            for each in binding.types
+            if (kind := self.catalogue.attribute(each, name)) is not None
+        ]
+        if not kinds:
+            return None
+        merged = kinds[0]
+        for kind in kinds[1:]:
+            merged = merged.merge(kind)
+        return ScalarType(merged.value)
+
+    def may_be_absent(self, binding: Binding, name: str) -> bool:
+        """Whether an attribute that no type of the component has is still worth a test.
+
+        In SASE a test of an absent attribute is true (SPEC A2.3), so an attribute of other types
+        is legal; one that no type has is a slip, and so is any that a RETURN clause left out.
+        """
+        derived = self.vocabulary.derived
+        return self.catalogue.knows_attribute(name) and not derived.issuperset(binding.types)
+
+    def attribute_types(self) -> dict[tuple[str, str], ScalarType]:
+        """The type of every attribute that the catalogue knows for a component."""
+        return {
+            (binding.variable, name): kind
+            for binding in self.bindings
+            for each in binding.types
+            for name in self.catalogue.attributes(each) or ()
+            if (kind := self.attribute_type(binding, name)) is not None
+        }
+
+    def known_attributes(self, binding: Binding) -> tuple[str, ...]:
+        """The names of the attributes a component may have, as far as known."""
+        names: dict[str, AttributeType] = {}
+        for each in binding.types:
+            names.update(self.catalogue.attributes(each) or {})
+        return tuple(names)
+
+
+def bind(
+    components: tuple[Component, ...], catalogue: Catalogue, findings: Findings
+) -> tuple[Binding, ...]:
+    """Give every component its variable; refuse types that are unknown, variables used twice."""
+    explicit: dict[str, Span] = {}
+    for component in components:
+        if component.variable is not None:
+            _declare(component.variable, explicit, findings)
+        for name in component.types:
+            _check_type(name, catalogue, findings)
+    implicit = _implicit_variables(components, set(explicit))
+    return tuple(
+        Binding(
+            component.variable.text if component.variable else next(implicit),
+            tuple(dict.fromkeys(name.text for name in component.types)),
+            component.negator is not None,
+            component.span,
+        )
+        for component in components
+    )
+
+
+def _declare(variable: Name, declared: dict[str, Span], findings: Findings) -> None:
+    first = declared.setdefault(variable.text, variable.span)
+    if first is not variable.span:
+        findings.error(
+            "duplicate-variable",
+            f"two components bind the variable `{variable.text}`",
+            variable.span,
+            "bound a second time",
+            notes=(f"first bound at {findings.place(first)}",),
+            help="give each component a variable of its own",
+        )
+
+
+def _check_type(name: Name, catalogue: Catalogue, findings: Findings) -> None:
+    if not catalogue.knows_type(name.text):
+        findings.error(
+            "unknown-type",
+            f"there is no event type `{name.text}`",
+            name.span,
+            "not in the catalogue",
+            help=catalogue.nearest_type(name.text),
+            notes=() if catalogue.types else ("the catalogue declares no type at all",),
+        )
+
+
+def _implicit_variables(components: tuple[Component, ...], taken: set[str]) -> Iterator[str]:
+    """`E1`, then `E1_2` for a repeat, for each component that has no variable."""
+    for component in components:
+        if component.variable is None:
+            legal = re.sub(r"\W", "_", component.types[0].text)
+            name, count = legal, 1
+            while name in taken:
+                count += 1
+                name = f"{legal}_{count}"
+            taken.add(name)
+            yield name

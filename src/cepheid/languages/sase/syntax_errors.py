@@ -1,0 +1,173 @@
+"""Turns what the parser could not read into a message about what was expected, in words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence, Set
+
+from lark import Token
+
+from cepheid.model.diagnostics import Diagnostic, SourceText, Span
+from cepheid.model.errors import QueryError
+
+_FOUND = re.compile(r"\w+|\.\.\.|&&|\|\||[=!<>]=|<>|=[<>]|--|\S", re.DOTALL)
+_OPERAND = {"STRING", "NUMBER", "WORD"}
+_CONSTANT = {"STRING", "NUMBER"}
+_BEFORE_CONDITION = {"WHERE", "AND", "OR", "NOT"}
+_LENGTH = {"NUMBER", "PARAMETER", "WORD"}
+_CLAUSES = ("EVENT", "WHERE", "WITHIN", "RETURN")
+_KEYWORDS = {*_CLAUSES, "QUERY", "SEQ", "ANY", "NOT", "AND", "OR", "AS", "TRUE", "FALSE"}
+
+# What can follow, in the order in which it is told.
+_WORDS = {
+    "SEQ": "`SEQ(`",
+    "ANY": "`ANY(`",
+    "BANG": "`!`",
+    "DOT": "`.`",
+    "LPAR": "`(`",
+    "COMMA": "`,`",
+    "RPAR": "`)`",
+    "RSQB": "`]`",
+    "AND": "`AND`",
+    "OR": "`OR`",
+    "AS": "`AS`",
+    "WHERE": "`WHERE`",
+    "WITHIN": "`WITHIN`",
+    "RETURN": "`RETURN`",
+    "EVENT": "`EVENT`",
+    "$END": "the end of the query",
+}
+_FOREIGN = {
+    "=": "equality is written with a single `=`",
+    "==": "equality is written with a single `=`",
+    "=<": "write <=",
+    "=>": "write >=",
+    "&": "write AND",
+    "&&": "write AND",
+    "|": "write OR",
+    "||": "write OR",
+    "%": "the operators are + - * and /",
+    "...": "write all components out",
+    "--": "a comment needs a space before `--`",
+    "in": "compare with `=` and join the comparisons with OR",
+    "between": "write two comparisons, joined with AND",
+    "like": "use contains(a, b), starts_with(a, b) or ends_with(a, b)",
+    "is": "leave the test out: a comparison with a missing value is true, with a null false",
+    "then": "a sequence is written SEQ(A x, B y)",
+    "group": "equality over all components is written [attribute]",
+    "partition": "equality over all components is written [attribute]",
+    "having": "conditions stand in WHERE",
+    "select": "the attributes of a match stand in RETURN, after WITHIN",
+    "from": "the pattern stands after EVENT",
+    "pattern": "the pattern stands after EVENT",
+}
+
+
+def syntax_error(
+    source: SourceText, tokens: Sequence[Token], position: int | None, accepts: Set[str]
+) -> QueryError:
+    """The error for the place where the text can't go on, after the tokens that could be read.
+
+    `position` is None at the end of the text; `accepts` are the terminals that could follow.
+    """
+    expected = _expected(tokens, accepts)
+    found = None if position is None else _FOUND.match(source.text, position)
+    if position is None or found is None:
+        end = tokens[-1].end_pos if tokens and tokens[-1].end_pos else len(source.text)
+        return _error(source, "the text ends too early", Span(end, end), expected, None)
+    help = _help(found.group(), tokens, accepts)
+    message = f"unexpected `{found.group()}`"
+    return _error(source, message, Span(*found.span()), expected, help)
+
+
+def _error(
+    source: SourceText, message: str, span: Span, expected: str, help: str | None
+) -> QueryError:
+    label = f"expected {expected}"
+    return QueryError(Diagnostic("syntax", message, span, label, help=help, source=source))
+
+
+def _expected(tokens: Sequence[Token], accepts: Set[str]) -> str:
+    words = []
+    rest = set(accepts)
+    last = tokens[-1].type if tokens else None
+    if rest >= _OPERAND:
+        words.append("a condition" if last in _BEFORE_CONDITION else "a value")
+        rest -= {"BANG", "LPAR", "MINUS"}
+    elif rest >= _CONSTANT:
+        words.append("a constant")
+        rest -= {"MINUS"}
+    elif rest >= _LENGTH:
+        words.append("a length of time such as `12 hours`")
+    elif "NUMBER" in rest:
+        words.append("a number")
+    elif "TYPE" in rest:
+        words.append("an event type")
+    elif "NAME" in rest:
+        words.append("a name" if last == "AS" else "an attribute")
+    elif "WORD" in rest:
+        words.append("a variable" if "QUOTED" in rest else "a unit of time")
+    if "CMP" in rest and not _has_comparison(tokens):
+        words.append("a comparison such as `=`")
+        if last != "RPAR":  # what stands there is a value, so nothing else can follow
+            rest &= {"DOT"}
+    rest -= {"EVENT"} if tokens and "$END" in rest else {"$END"} if not tokens else set()
+    words += [word for terminal, word in _WORDS.items() if terminal in rest]
+    if len(words) < 2:
+        return words[0] if words else "nothing more"
+    return f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _has_comparison(tokens: Sequence[Token]) -> bool:
+    """Whether the condition that is being written has its comparison already, or needs none."""
+    for token in reversed(tokens):
+        if token.type in ("CMP", "RSQB", "RETURN", "COMMA", "LSQB"):
+            return True
+        if token.type in ("WHERE", "AND", "OR", "NOT", "LPAR"):
+            return False
+    return False
+
+
+def _help(found: str, tokens: Sequence[Token], accepts: Set[str]) -> str | None:
+    last = tokens[-1].type if tokens else None
+    keyword = found.upper()
+    if keyword in _CLAUSES:
+        return _help_for_clause(keyword, tokens)
+    is_operand = accepts >= _OPERAND  # there a keyword is hardly meant as a name
+    if keyword in _KEYWORDS and not is_operand and not accepts.isdisjoint({"TYPE", "WORD"}):
+        return f"`{found}` is a keyword: write it in backticks to use it as a name"
+    if found == "=" and last != "CMP":
+        return None
+    if found == "," and _opened_by_negation(tokens):
+        return "a negation holds one component: write !(A x), !(B y)"
+    if found == "." and last == "NAME" and "RSQB" in accepts:
+        return "name the attribute alone: [id] means that x.id, y.id, ... are equal"
+    if found == "(" and "SEQ" in accepts:
+        return "a pattern of several components is written SEQ(A x, B y)"
+    if found == "*" and last == "RETURN":
+        return "name the attributes, e.g. RETURN x.id, y.price AS price"
+    if found in "!¬" and "CMP" in accepts:
+        return "write != for unequal"
+    return _FOREIGN.get(found.casefold())
+
+
+def _help_for_clause(keyword: str, tokens: Sequence[Token]) -> str | None:
+    for token in reversed(tokens):
+        if token.type in _CLAUSES:
+            if _CLAUSES.index(token.type) >= _CLAUSES.index(keyword):
+                return "the clauses stand in the order EVENT, WHERE, WITHIN, RETURN, each once"
+            break
+    return None if tokens else "a query begins with EVENT"
+
+
+def _opened_by_negation(tokens: Sequence[Token]) -> bool:
+    depth = 0
+    for position in range(len(tokens) - 1, 0, -1):
+        match tokens[position].type:
+            case "RPAR":
+                depth += 1
+            case "LPAR" if depth == 0:
+                return tokens[position - 1].type == "BANG"
+            case "LPAR":
+                depth -= 1
+    return False

@@ -1,0 +1,306 @@
+"""The meaning of SASE: a checked text becomes a program of the algebra (SPEC A2.3, B4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cepheid.algebra.expression import TRUE, Expression, Parameter
+from cepheid.algebra.pattern import (
+    Atom,
+    Duration,
+    Extreme,
+    Filter,
+    Guard,
+    Order,
+    Pattern,
+    Seq,
+    Side,
+    TimeBound,
+    Within,
+)
+from cepheid.algebra.query import Output, Program, Query
+from cepheid.algebra.typing import find_mismatches, infer
+from cepheid.languages.findings import Findings, Report
+from cepheid.languages.limits import MOST_COMPONENTS, too_many_components
+from cepheid.languages.sase import syntax
+from cepheid.languages.sase.expressions import ExpressionTranslator
+from cepheid.languages.sase.hierarchy import check_references, query_names
+from cepheid.languages.sase.parser import parse
+from cepheid.languages.sase.returning import attribute_names, listed, translate_items
+from cepheid.languages.sase.scope import Binding, Scope, Vocabulary, bind
+from cepheid.languages.sase.split import SplitPredicate, split_predicate
+from cepheid.model.catalogue import AttributeType, Catalogue
+from cepheid.model.diagnostics import SourceText, Span, did_you_mean
+from cepheid.model.errors import OptionError, QueryError
+from cepheid.model.event_time import UNITS
+
+_ORDERS = {"strict": Order.STRICT, "seqno": Order.SEQUENCE}
+
+
+def translate(
+    source: SourceText,
+    catalogue: Catalogue,
+    *,
+    discrete: bool = True,
+    tie: str = "strict",
+    report: Report | None = None,
+) -> Program:
+    """The program a SASE text means; raises QueryError with everything that is wrong with it.
+
+    `discrete` decides SASE's negated end: time in ticks (the paper's T - 1), or continuous.
+    `tie` is "strict" (events of one time never follow each other) or "seqno" (arrival decides).
+    `report` is called with each warning.
+
+    >>> program = translate(SourceText("EVENT SEQ(A, B) WITHIN 10"), Catalogue())
+    >>> program.queries[0].columns
+    ('A', 'B')
+    """
+    if tie not in _ORDERS:
+        raise OptionError.of(
+            "bad-option", f"tie={tie!r} is not known", help='write tie="strict" or tie="seqno"'
+        )
+    text = parse(source)
+    findings = Findings(source, report)
+    names = query_names(text, findings)
+    check_references(text, catalogue, findings)
+    vocabulary = Vocabulary(catalogue)
+    queries = []
+    for name, query in zip(names, text.queries, strict=True):
+        translation = _Translation.of(query, vocabulary, findings, discrete, _ORDERS[tie])
+        pattern, output = translation.pattern(), translation.output(name)
+        vocabulary = vocabulary.with_query(
+            name if output is None else output.type, translation.output_types(output)
+        )
+        if pattern is not None:
+            columns = tuple(each.variable for each in translation.scope.positives)
+            queries.append(Query(name, "sase", pattern, columns, output, source))
+        if findings.is_full:
+            break
+    findings.raise_errors()
+    return Program(tuple(queries))
+
+
+@dataclass(frozen=True, slots=True)
+class _Translation:
+    """The translation of one query; a part with errors is noted and becomes None."""
+
+    text: syntax.QueryText
+    scope: Scope
+    findings: Findings
+    discrete: bool
+    order: Order
+
+    @classmethod
+    def of(
+        cls,
+        text: syntax.QueryText,
+        vocabulary: Vocabulary,
+        findings: Findings,
+        discrete: bool,
+        order: Order,
+    ) -> _Translation:
+        if len(text.components) > MOST_COMPONENTS:
+            raise too_many_components(findings.source, text.components[MOST_COMPONENTS].span)
+        bindings = bind(text.components, vocabulary.catalogue, findings)
+        return cls(text, Scope(bindings, vocabulary), findings, discrete, order)
+
+    # EVENT, WHERE, WITHIN
+
+    def pattern(self) -> Pattern | None:
+        """Guard*(Filter(Within(Seq(Atoms)))), each only where the query asks for it (SPEC B4)."""
+        self._check_negations()
+        window = self._window()
+        split = self._predicate()
+        if split is None or not self.scope.positives:
+            return None
+        positives = tuple(self._atom(each) for each in self.scope.positives)
+        pattern: Pattern = positives[0]
+        if len(positives) > 1:
+            pattern = Seq(positives, order=self.order, span=self._span_of_pattern())
+        if window is not None and len(self.scope.bindings) > 1:
+            pattern = self._within(pattern, window)
+        if split.positive != TRUE:
+            assert self.text.where is not None
+            pattern = Filter(pattern, split.positive, span=self.text.where.span)
+        for position, binding in enumerate(self.scope.bindings):
+            if binding.negated:
+                pattern = self._guard(pattern, position, window, split.negative[binding.variable])
+        return pattern
+
+    def _atom(self, binding: Binding) -> Atom:
+        return Atom(binding.types, binding.variable, span=binding.span)
+
+    def _within(self, pattern: Pattern, window: Duration) -> Pattern:
+        # A negated end moves the match's end to first + T - 1, which the last positive event must
+        # precede: one tick less than T. In continuous time first + T itself is never reached.
+        assert self.text.within is not None
+        ticks = -1 if self._has_negated_end() and self.discrete else 0
+        return Within(pattern, window, inclusive=False, ticks=ticks, span=self.text.within.span)
+
+    def _guard(
+        self, pattern: Pattern, position: int, window: Duration | None, predicate: Expression
+    ) -> Pattern:
+        """The guard of one negative component, whose interval its place in the pattern decides."""
+        bindings = self.scope.bindings
+        before = [each for each in bindings[:position] if not each.negated]
+        after = [each for each in bindings[position:] if not each.negated]
+        first, last = self.scope.positives[0], self.scope.positives[-1]
+        low, high = _end_of(last), _start_of(first)
+        high_closed = ends_match = False
+        if before and after:
+            low, high, window = _end_of(before[-1]), _start_of(after[0]), None
+        elif after:
+            # Anchored on the last positive event, also when the end is negated, too (SPEC E21).
+            low = _end_of(last, windows=-1)
+        else:
+            high = _start_of(first, windows=1, ticks=-1 if self.discrete else 0)
+            high_closed, ends_match = self.discrete, True
+        return Guard(
+            pattern,
+            self._atom(bindings[position]),
+            low,
+            high,
+            low_closed=False,
+            high_closed=high_closed,
+            window=window,
+            predicate=predicate,
+            ends_match=ends_match,
+            order=self.order,
+            span=bindings[position].span,
+        )
+
+    def _has_negated_end(self) -> bool:
+        return self.scope.bindings[-1].negated
+
+    def _span_of_pattern(self) -> Span:
+        components = self.text.components
+        return components[0].span.to(components[-1].span)
+
+    def _check_negations(self) -> None:
+        components = self.text.components
+        for component in components:
+            if component.negator is not None and component.negator.text != "!":
+                self.findings.error(
+                    "no-not",
+                    "a negated component is written with `!`",
+                    component.negator.span,
+                    "not part of the language",
+                    help=f"write !({_component_text(component)})",
+                )
+        if not self.scope.positives:
+            self.findings.error(
+                "no-positive-component",
+                "the pattern has only negated components",
+                self._span_of_pattern(),
+                "nothing that can be matched",
+                help="add a component without `!`",
+            )
+            return
+        if self.text.within is not None:
+            return
+        for component, place in ((components[0], "begins"), (components[-1], "ends")):
+            if component.negator is not None:
+                self.findings.error(
+                    "negation-without-window",
+                    f"the pattern {place} with a negated component, but has no WITHIN",
+                    component.span,
+                    "missing for how long?",
+                    help="add WITHIN and a length of time, e.g. WITHIN 12 hours",
+                )
+
+    def _window(self) -> Duration | None:
+        within = self.text.within
+        if within is None:
+            return None
+        if len(self.scope.bindings) == 1:
+            self.findings.warning(
+                "window-without-effect",
+                "a window on a single component has no effect",
+                within.span,
+                "one event has no length",
+            )
+        unit = within.unit
+        if unit is not None and unit.text.casefold() not in UNITS:
+            self.findings.error(
+                "unknown-unit",
+                f"`{unit.text}` is not a unit of time",
+                unit.span,
+                "not a unit",
+                help=did_you_mean(unit.text, UNITS) or "units are ms, s, min, h, days, weeks",
+            )
+        name = None if unit is None else unit.text
+        if isinstance(within.amount, syntax.ParameterName):
+            return Duration(Parameter(within.amount.name, span=within.amount.span), name)
+        if within.amount.value is None:
+            self.findings.error(
+                "number-too-large",
+                "the window is longer than any time",
+                within.amount.span,
+                "too large",
+                help="leave WITHIN out to have no window",
+            )
+            return None
+        if within.amount.value <= 0:
+            self.findings.error(
+                "window-not-positive",
+                "the window has no length",
+                within.amount.span,
+                "not more than 0",
+                help="two events in order are never less than 0 apart: write a positive length",
+            )
+        return Duration(within.amount.value, name)
+
+    def _predicate(self) -> SplitPredicate | None:
+        if self.text.where is None:
+            return split_predicate(TRUE, self.scope, self.findings)
+        predicate = ExpressionTranslator(self.scope, self.findings).condition(self.text.where)
+        if predicate is None:
+            return None
+        self._check_types(predicate)
+        return split_predicate(predicate, self.scope, self.findings)
+
+    def _check_types(self, expression: Expression) -> None:
+        types = self.scope.attribute_types()
+        for mismatch in find_mismatches(expression, types, self.findings.source):
+            self.findings.add(mismatch)
+
+    # RETURN
+
+    def output(self, name: str) -> Output | None:
+        """The event that a match becomes."""
+        if self.text.returning is None:
+            return None
+        type, items = listed(self.text.returning)
+        translator = ExpressionTranslator(self.scope, self.findings, in_return=True)
+        attributes = translate_items(items, translator, self.findings)
+        for _, value in attributes or ():
+            self._check_types(value)
+        return Output(name if type is None else type.text, attributes or ())
+
+    def output_types(self, output: Output | None) -> dict[str, AttributeType] | None:
+        """The attributes of the derived events, also of a RETURN clause with errors."""
+        if output is None or self.text.returning is None:
+            return None
+        _, items = listed(self.text.returning)
+        types = {name: AttributeType.UNKNOWN for name in attribute_names(items) if name is not None}
+        known = self.scope.attribute_types()
+        for name, value in output.attributes:
+            try:
+                types[name] = AttributeType(infer(value, known).value)
+            except QueryError:
+                continue  # told by `output`
+        return types
+
+
+def _end_of(binding: Binding, windows: int = 0) -> TimeBound:
+    return TimeBound(Extreme.MAX, Side.END, ((binding.variable,),), windows)
+
+
+def _start_of(binding: Binding, windows: int = 0, ticks: int = 0) -> TimeBound:
+    return TimeBound(Extreme.MIN, Side.START, ((binding.variable,),), windows, ticks)
+
+
+def _component_text(component: syntax.Component) -> str:
+    types = ", ".join(name.text for name in component.types)
+    types = f"ANY({types})" if len(component.types) > 1 else types
+    return types if component.variable is None else f"{types} {component.variable.text}"
