@@ -64,6 +64,7 @@ def holds(text: str, absent: Absent = Absent.TRUE) -> bool:
         "sqrt(4) = 2",
         "least(x.one, x.half) = 0.5",
         "greatest(x.one, x.half) = 1",
+        "greatest(x.odd, x.one) = 9007199254740993",  # integers stay integers
         "x.gone = 1",
         "x.gone + x.nil = 1",
         "not x.nil = 1",
