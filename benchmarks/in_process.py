@@ -39,24 +39,25 @@ from benchmarks.options import Options
 from benchmarks.process_tree import PeakMemory
 from benchmarks.report import Report
 from benchmarks.workload import BATCH_ROWS, Columns, arrow_events, columns, query, with_strings
+from cepheid.hosts.matches import Matches
 
 WINDOW = 10_000
 MEGABYTE = 1 << 20
 
-Deliver: TypeAlias = "Callable[[cepheid.Matches], int]"
+Deliver: TypeAlias = Callable[[Matches], int]
 
 
-def deliver_ids(matches: cepheid.Matches) -> int:
+def deliver_ids(matches: Matches) -> int:
     """Take every match as references to its events."""
     return len(matches.ids)
 
 
-def deliver_table(matches: cepheid.Matches) -> int:
+def deliver_table(matches: Matches) -> int:
     """Take every match as a row of the result table."""
     return matches.table().num_rows
 
 
-def deliver_count(matches: cepheid.Matches) -> int:
+def deliver_count(matches: Matches) -> int:
     """Take the number of matches only; they stay factorised."""
     return len(matches)
 

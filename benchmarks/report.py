@@ -76,7 +76,8 @@ class Report:
         console.print(f"\n[bold]{self.name}[/]: {self.what}")
         if self.is_quick:
             console.print("[yellow]quick run: sizes too small for its figures to mean anything[/]")
-        console.print(self._table_of_runs())
+        if self.runs:
+            console.print(self._table_of_runs())
         if self.claims:
             console.print(self._table_of_claims())
         for name, note in self.notes.items():

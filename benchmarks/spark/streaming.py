@@ -38,7 +38,8 @@ def detection(window: int) -> Pipeline:
     compiled = cepheid.compile(f"{query(window)} ms")
 
     def detect(frame: DataFrame) -> DataFrame:
-        return cepheid.detect(frame, compiled)
+        matches: DataFrame = cepheid.detect(frame, compiled)
+        return matches
 
     return detect
 
