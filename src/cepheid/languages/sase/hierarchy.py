@@ -31,14 +31,27 @@ def query_names(text: ProgramText, findings: Findings) -> tuple[str, ...]:
     return tuple(names)
 
 
+def read_types(text: ProgramText) -> frozenset[str]:
+    """The types that some query of the text reads."""
+    return frozenset(
+        name.text
+        for query in text.queries
+        for component in query.components
+        for name in component.types
+    )
+
+
 def check_references(text: ProgramText, catalogue: Catalogue, findings: Findings) -> None:
     """Refuse a query that reads its own events, or those of a query that stands after it."""
-    made = [_made_type(query) for query in text.queries]
+    makers: dict[str, list[tuple[int, Name]]] = {}
     for position, query in enumerate(text.queries):
-        own, later = made[position], made[position + 1 :]
-        earlier = {name.text for name in made[:position] if name is not None}
+        made = _made_type(query)
+        if made is not None:
+            makers.setdefault(made.text, []).append((position, made))
+    for position, query in enumerate(text.queries):
         for name in (each for component in query.components for each in component.types):
-            if own is not None and name.text == own.text:
+            made_by = makers.get(name.text, [])
+            if any(maker == position for maker, _ in made_by):
                 findings.error(
                     "cyclic-reference",
                     f"the query makes events of type `{name.text}` and reads them, too",
@@ -46,18 +59,15 @@ def check_references(text: ProgramText, catalogue: Catalogue, findings: Findings
                     "its own result",
                     help="give the query or its RETURN clause another name",
                 )
-                continue
-            after = next((each for each in later if each and each.text == name.text), None)
-            if after is None or name.text in earlier or name.text in catalogue.types:
-                continue
-            findings.error(
-                "forward-reference",
-                f"events of type `{name.text}` are made by a query that stands further down",
-                name.span,
-                "not made yet",
-                notes=(f"`{name.text}` is made at {findings.place(after.span)}",),
-                help="move that query before this one",
-            )
+            elif made_by and made_by[0][0] > position and name.text not in catalogue.types:
+                findings.error(
+                    "forward-reference",
+                    f"events of type `{name.text}` are made by a query that stands further down",
+                    name.span,
+                    "not made yet",
+                    notes=(f"`{name.text}` is made at {findings.place(made_by[0][1].span)}",),
+                    help="move that query before this one",
+                )
 
 
 def _given_name(query: QueryText) -> Name | None:

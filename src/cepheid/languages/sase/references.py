@@ -53,6 +53,8 @@ class References:
             message = f"no event type of the pattern has an attribute `{name.text}`"
             if len(types) == 1:
                 message = f"event type {in_words} has no attribute `{name.text}`"
+            elif len(bindings) == 1:
+                message = f"no event type of `{bindings[0].variable}` has `{name.text}`"
         notes = []
         if len(bindings) == 1:
             place = self.findings.place(bindings[0].span)
@@ -85,7 +87,7 @@ class References:
                 f"no component binds the variable `{variable}`",
                 reference.variable.span,
                 "not a variable of this query",
-                help=did_you_mean(variable, known) or f"it has {enumerate_names(known)}",
+                help=did_you_mean(variable, known) or f"the variables are {enumerate_names(known)}",
             )
             return None
         if binding.negated and self.in_return:

@@ -27,6 +27,22 @@ def _is_function(name: Name) -> bool:
     return name.text.casefold() in (*FUNCTIONS, *AGGREGATES)
 
 
+def check_hyphens(returning: Returning, findings: Findings) -> None:
+    """Refuse `RETURN a-abs(b)`, which the lexer takes for the type `a-abs`."""
+    name = returning.type
+    if name is None:
+        return
+    first, _, function = name.text.rpartition("-")
+    if function.casefold() in (*FUNCTIONS, *AGGREGATES):
+        findings.error(
+            "ambiguous-minus",
+            f"`{name.text}` reads as the name of an event type",
+            name.span,
+            "a type, or a subtraction?",
+            help=f"write {first} - {function}(...) to subtract, or the type in backticks",
+        )
+
+
 def attribute_names(items: tuple[Item, ...]) -> tuple[str | None, ...]:
     """The name of each item: its alias, its attribute, or `sum_price` for an aggregate."""
     return tuple(_attribute_name(item) for item in items)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from cepheid.algebra.expression import ScalarType
+from cepheid.algebra.expression import Aggregate, Attribute, Expression, ScalarType, walk
 from cepheid.languages.findings import Findings
 from cepheid.languages.sase.syntax import Component, Name
 from cepheid.model.catalogue import AttributeType, Catalogue, EventType
@@ -98,15 +98,16 @@ class Scope:
         derived = self.vocabulary.derived
         return self.catalogue.knows_attribute(name) and not derived.issuperset(binding.types)
 
-    def attribute_types(self) -> dict[tuple[str, str], ScalarType]:
-        """The type of every attribute that the catalogue knows for a component."""
-        return {
-            (binding.variable, name): kind
-            for binding in self.bindings
-            for each in binding.types
-            for name in self.catalogue.attributes(each) or ()
-            if (kind := self.attribute_type(binding, name)) is not None
-        }
+    def types_in(self, expression: Expression) -> dict[tuple[str, str], ScalarType]:
+        """The type of every attribute in an expression, as far as the catalogue knows it."""
+        types: dict[tuple[str, str], ScalarType] = {}
+        for part in walk(expression):
+            if isinstance(part, Attribute | Aggregate) and part.name is not None:
+                for binding in self.bindings:
+                    kind = self.attribute_type(binding, part.name)
+                    if part.variable in (None, binding.variable) and kind is not None:
+                        types[binding.variable, part.name] = kind
+        return types
 
     def known_attributes(self, binding: Binding) -> tuple[str, ...]:
         """The names of the attributes a component may have, as far as known."""

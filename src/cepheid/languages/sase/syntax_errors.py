@@ -18,6 +18,8 @@ _LENGTH = {"NUMBER", "PARAMETER", "WORD"}
 _CLAUSES = ("EVENT", "WHERE", "WITHIN", "RETURN")
 _KEYWORDS = {*_CLAUSES, "QUERY", "SEQ", "ANY", "NOT", "AND", "OR", "AS", "TRUE", "FALSE"}
 
+_KEYWORD_AS_NAME = "`{}` is a keyword: write it in backticks to use it as a name"
+
 # What can follow, in the order in which it is told.
 _WORDS = {
     "SEQ": "`SEQ(`",
@@ -76,8 +78,17 @@ def syntax_error(
         end = tokens[-1].end_pos if tokens and tokens[-1].end_pos else len(source.text)
         return _error(source, "the text ends too early", Span(end, end), expected, None)
     help = _help(found.group(), tokens, accepts)
+    if _stands_for_variable(source, found, tokens):
+        help = _KEYWORD_AS_NAME.format(found.group())
     message = f"unexpected `{found.group()}`"
     return _error(source, message, Span(*found.span()), expected, help)
+
+
+def _stands_for_variable(source: SourceText, found: re.Match[str], tokens: Sequence[Token]) -> bool:
+    """Whether a keyword stands in `SEQ(A a, B return)` where only a variable makes sense."""
+    follower = source.text[found.end() :].lstrip()[:1]
+    after_type = bool(tokens) and tokens[-1].type == "TYPE"
+    return after_type and found.group().upper() in _KEYWORDS and follower in (",", ")")
 
 
 def _error(
@@ -131,11 +142,13 @@ def _has_comparison(tokens: Sequence[Token]) -> bool:
 def _help(found: str, tokens: Sequence[Token], accepts: Set[str]) -> str | None:
     last = tokens[-1].type if tokens else None
     keyword = found.upper()
+    if last == "RPAR" and _returns_hyphenated(tokens):
+        return "write spaces around `-` to subtract"
     if keyword in _CLAUSES:
         return _help_for_clause(keyword, tokens)
     is_operand = accepts >= _OPERAND  # there a keyword is hardly meant as a name
     if keyword in _KEYWORDS and not is_operand and not accepts.isdisjoint({"TYPE", "WORD"}):
-        return f"`{found}` is a keyword: write it in backticks to use it as a name"
+        return _KEYWORD_AS_NAME.format(found)
     if found == "=" and last != "CMP":
         return None
     if found == "," and _opened_by_negation(tokens):
@@ -158,6 +171,11 @@ def _help_for_clause(keyword: str, tokens: Sequence[Token]) -> str | None:
                 return "the clauses stand in the order EVENT, WHERE, WITHIN, RETURN, each once"
             break
     return None if tokens else "a query begins with EVENT"
+
+
+def _returns_hyphenated(tokens: Sequence[Token]) -> bool:
+    clause = max((i for i, token in enumerate(tokens) if token.type in _CLAUSES), default=0)
+    return any(token.type == "HYPHENATED" for token in tokens[clause : clause + 2])
 
 
 def _opened_by_negation(tokens: Sequence[Token]) -> bool:

@@ -24,9 +24,9 @@ from cepheid.languages.findings import Findings, Report
 from cepheid.languages.limits import MOST_COMPONENTS, too_many_components
 from cepheid.languages.sase import syntax
 from cepheid.languages.sase.expressions import ExpressionTranslator
-from cepheid.languages.sase.hierarchy import check_references, query_names
+from cepheid.languages.sase.hierarchy import check_references, query_names, read_types
 from cepheid.languages.sase.parser import parse
-from cepheid.languages.sase.returning import attribute_names, listed, translate_items
+from cepheid.languages.sase.returning import attribute_names, check_hyphens, listed, translate_items
 from cepheid.languages.sase.scope import Binding, Scope, Vocabulary, bind
 from cepheid.languages.sase.split import SplitPredicate, split_predicate
 from cepheid.model.catalogue import AttributeType, Catalogue
@@ -63,14 +63,15 @@ def translate(
     findings = Findings(source, report)
     names = query_names(text, findings)
     check_references(text, catalogue, findings)
+    read = read_types(text)
     vocabulary = Vocabulary(catalogue)
     queries = []
     for name, query in zip(names, text.queries, strict=True):
         translation = _Translation.of(query, vocabulary, findings, discrete, _ORDERS[tie])
         pattern, output = translation.pattern(), translation.output(name)
-        vocabulary = vocabulary.with_query(
-            name if output is None else output.type, translation.output_types(output)
-        )
+        made = name if output is None else output.type
+        if made in read:
+            vocabulary = vocabulary.with_query(made, translation.output_types(output))
         if pattern is not None:
             columns = tuple(each.variable for each in translation.scope.positives)
             queries.append(Query(name, "sase", pattern, columns, output, source))
@@ -246,7 +247,7 @@ class _Translation:
                 "the window has no length",
                 within.amount.span,
                 "not more than 0",
-                help="two events in order are never less than 0 apart: write a positive length",
+                help="write a length above 0, e.g. WITHIN 10 s",
             )
         return Duration(within.amount.value, name)
 
@@ -260,7 +261,7 @@ class _Translation:
         return split_predicate(predicate, self.scope, self.findings)
 
     def _check_types(self, expression: Expression) -> None:
-        types = self.scope.attribute_types()
+        types = self.scope.types_in(expression)
         for mismatch in find_mismatches(expression, types, self.findings.source):
             self.findings.add(mismatch)
 
@@ -271,6 +272,7 @@ class _Translation:
         if self.text.returning is None:
             return None
         type, items = listed(self.text.returning)
+        check_hyphens(self.text.returning, self.findings)
         translator = ExpressionTranslator(self.scope, self.findings, in_return=True)
         attributes = translate_items(items, translator, self.findings)
         for _, value in attributes or ():
@@ -283,10 +285,9 @@ class _Translation:
             return None
         _, items = listed(self.text.returning)
         types = {name: AttributeType.UNKNOWN for name in attribute_names(items) if name is not None}
-        known = self.scope.attribute_types()
         for name, value in output.attributes:
             try:
-                types[name] = AttributeType(infer(value, known).value)
+                types[name] = AttributeType(infer(value, self.scope.types_in(value)).value)
             except QueryError:
                 continue  # told by `output`
         return types
