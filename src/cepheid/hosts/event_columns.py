@@ -15,7 +15,7 @@ from cepheid.model.errors import DataError
 from cepheid.model.options import Options
 from cepheid.model.undefined import ABSENT_FLOAT, ABSENT_INT, MIN_INT, NULL_INT
 from cepheid.planner.column_expression import evaluate_predicate
-from cepheid.planner.columns import Column, absent_column, from_arrow
+from cepheid.planner.columns import Column, from_arrow
 from cepheid.planner.kernel_expression import StringConstant
 from cepheid.planner.sequence_layout import Layout
 
@@ -145,9 +145,14 @@ class EventColumns:
     ) -> Column:
         where = batch.schema.get_field_index(name)
         if where < 0:
-            if open_schema or self._options.types is not None:
-                return absent_column(len(codes))
-            raise unknown_column(name, batch.schema.names)
+            declared = self._options.types
+            if declared is None and not open_schema:
+                raise unknown_column(name, batch.schema.names)
+            # A declared attribute that did not come is null; any other is absent.
+            flags = {t: name in attributes for t, attributes in (declared or {}).items()}
+            has = self.types.code_lookup(flags, False)
+            values = np.where(has[codes], np.int64(NULL_INT), np.int64(ABSENT_INT))
+            return Column(ScalarType.UNKNOWN, values)
         array = batch.column(where)
         absent = self._absent_rows(name, array, selected, codes, lacks)
         if (

@@ -136,9 +136,7 @@ class SequenceEngine:
         """For events that came as dicts: which of the live ones lack which attribute."""
         names = {name for chunk in self._chunks for name in chunk.lacks}
         return {
-            name: np.concatenate(
-                [c.lacks.get(name, np.zeros(len(c), np.bool_)) for c in self._chunks]
-            )
+            name: np.concatenate([chunk.lacking(name) for chunk in self._chunks])
             for name in sorted(names)
         }
 
@@ -227,9 +225,9 @@ class SequenceEngine:
         processed = processed[np.lexsort((processed, times))]
         if len(processed):
             self._frontier = int(times.max())
-        pieces = self._run_ordinals(processed, emit=emit)
-        if emit:
-            self._park([piece.rows for piece in pieces], expired=True)
+        self._run_ordinals(processed, emit=emit)
+        if emit:  # candidates whose deadline had passed were settled before
+            self._parked = self._parked[~self._probes.is_due(self._parked, self.watermark)]
 
     def _append_arrays(
         self,
@@ -287,6 +285,7 @@ class SequenceEngine:
         except AbsentKey:
             self._partitioned = False
             self._rebuild()
+            codes = self._columns.types.read(batch.column(self.options.type))
             self._append_arrays(batch, selected, lacks, open_schema, codes[selected], mine)
         own = {name: rows[selected] for name, rows in lacks.items()}
         whole = selected if len(selected) < batch.num_rows else None
@@ -383,7 +382,7 @@ class SequenceEngine:
 
         self._stacks.run(inputs, len(ordinals), deliver)
         if self._probes.at_end and emit:
-            self._park([piece.rows for piece in pieces])
+            self._park(pieces)
             return []
         return pieces
 
@@ -422,17 +421,12 @@ class SequenceEngine:
             declared = self.options.types
             return np.array([k in declared and name not in declared[k] for k in kinds], np.bool_)
         if any(name in chunk.lacks for chunk in view.chunks):
-            return np.concatenate(
-                [c.lacks.get(name, np.zeros(len(c), np.bool_)) for c in view.chunks]
-            )
+            return np.concatenate([chunk.lacking(name) for chunk in view.chunks])
         return None
 
-    def _park(self, found: list[np.ndarray], *, expired: bool = False) -> None:
-        """Candidates of a negated end wait for their deadline; after a restore, only live ones."""
-        rows = np.concatenate(found) if found else np.zeros((0, self._plan.length), np.int64)
-        if expired and len(rows):
-            rows = rows[~self._probes.is_due(rows, self.watermark)]
-        self._parked = np.concatenate([self._parked, rows])
+    def _park(self, pieces: list[Piece]) -> None:
+        """Candidates of a negated end wait for their deadline."""
+        self._parked = np.concatenate([self._parked, *(piece.rows for piece in pieces)])
 
     def _settle(self) -> list[Piece]:
         if not len(self._parked):

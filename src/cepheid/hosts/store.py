@@ -56,6 +56,14 @@ class Chunk:
         self.shrink()
         return self._batch
 
+    def lacking(self, name: str) -> np.ndarray:
+        """Which rows do not have the attribute; all of them when the batch had no such column."""
+        known = self.lacks.get(name)
+        if known is None:
+            missing = self._batch.schema.get_field_index(name) < 0
+            return np.full(len(self), missing, np.bool_)
+        return known
+
     def shrink(self) -> None:
         """Let go of the rows that do not matter, once the chunk has to stay for a while."""
         if self._selected is not None:
