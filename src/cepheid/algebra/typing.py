@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -28,6 +29,7 @@ from cepheid.algebra.expression import (
 )
 from cepheid.model.diagnostics import Diagnostic, SourceText
 from cepheid.model.errors import QueryError
+from cepheid.model.undefined import is_value
 
 AttributeTypes: TypeAlias = Mapping[tuple[str, str], ScalarType]
 """The type of each (variable, attribute); one that is not there is UNKNOWN."""
@@ -133,9 +135,9 @@ def _literal_type(value: int | float | str | bool | None) -> ScalarType:
         case bool():
             return _BOOL
         case int():
-            return _INT
+            return _INT if is_value(value) else _FLOAT
         case float():
-            return _FLOAT
+            return _UNKNOWN if math.isnan(value) else _FLOAT
         case str():
             return _STRING
         case None:

@@ -26,10 +26,42 @@ CATALOGUES = st.sampled_from(
     ]
 )
 LEXEMES = st.sampled_from(
-    "EVENT SEQ ANY QUERY WHERE WITHIN RETURN AND OR NOT AS TRUE false event A B T-1 x y z a id "
-    "`odd` ` x.a y.id A.a ( ) [ ] , ; . : :p ! ¬ != = == < <= <> ≠ ≥ ≤ ∧ ∨ ^ + - * / -- /* */ "
-    "'s' ' ‘s’ “ \" \"s\" 1 0 2.5 1e9 99999999999999999999 hours s min count sum(a) count(*) abs "
-    "contains( ... é 中 \n \t Q1: -1 [a] [a='1'] x,y".split(" ")
+    [
+        *("EVENT", "SEQ", "ANY", "QUERY", "WHERE", "WITHIN", "RETURN", "AND", "OR", "NOT", "AS"),
+        *(
+            "TRUE",
+            "false",
+            "event",
+            "hours",
+            "s",
+            "count",
+            "sum(a)",
+            "count(*)",
+            "abs",
+            "contains(",
+        ),
+        *(
+            "A",
+            "B",
+            "T-1",
+            "Q1:",
+            "x",
+            "y",
+            "z",
+            "a",
+            "id",
+            "x.a",
+            "y.id",
+            "A.a",
+            "`odd`",
+            "`",
+            "x,y",
+        ),
+        *("(", ")", "[", "]", ",", ";", ".", ":", ":p", "!", "¬", "[a]", "[a='1']", "..."),
+        *("!=", "=", "==", "<", "<=", "<>", "≠", "≥", "≤", "∧", "∨", "^", "+", "-", "*", "/"),
+        *("--", "/*", "*/", "'s'", "'", "‘s’", "“", '"', '"s"', "é", "中", "\n", "\t"),
+        *("1", "0", "-1", "2.5", "1e9", "99999999999999999999"),
+    ]
 )
 PRINTABLE = st.text(st.characters(codec=None, exclude_categories=()), max_size=60)
 SPACES = st.sampled_from(["", " ", " ", " ", "\n"])
