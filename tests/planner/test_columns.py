@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -29,7 +32,14 @@ from cepheid.algebra.expression import (
     ScalarType,
 )
 from cepheid.model.errors import DataError, InternalError
-from cepheid.model.undefined import ABSENT_FLOAT, ABSENT_INT, NULL_INT
+from cepheid.model.undefined import (
+    ABSENT_FLOAT,
+    ABSENT_INT,
+    MAX_INT,
+    MIN_INT,
+    NULL_INT,
+    is_value,
+)
 from cepheid.planner.aggregates import Elements
 from cepheid.planner.column_expression import check_present, evaluate_predicate, evaluate_value
 from cepheid.planner.columns import (
@@ -282,6 +292,22 @@ def test_values_of_a_return_clause() -> None:
     assert copied.absent_rows().tolist() == [False, True, False]
     with pytest.raises(DataError, match="absent-attribute"):
         value(N, Absent.ERROR)
+
+
+@pytest.mark.parametrize(
+    ("op", "exact"), [("+", operator.add), ("-", operator.sub), ("*", operator.mul)]
+)
+def test_integers_are_exact_or_undefined(op: str, exact: Callable[[int, int], int]) -> None:
+    pool = [0, 1, -1, 2, 3037000500, -3037000500, 2**62, -(2**62), MIN_INT, MAX_INT]
+    pairs = list(product(pool, pool))
+    columns = {
+        name: from_arrow(pa.array([pair[side] for pair in pairs]), null_is_absent=True)
+        for side, name in enumerate(("left", "right"))
+    }
+    node = Arithmetic(op, Attribute("x", "left"), Attribute("x", "right"))
+    column = evaluate_value(node, lambda v, n: columns[n], len(pairs), Absent.TRUE)
+    results = [exact(left, right) for left, right in pairs]
+    assert to_arrow(column).to_pylist() == [n if is_value(n) else None for n in results]
 
 
 def test_aggregates_go_over_the_variables_that_have_the_attribute() -> None:
