@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from fractions import Fraction
 
-from cepheid.model.errors import OptionError, QueryError
 from cepheid.model.diagnostics import did_you_mean
+from cepheid.model.errors import OptionError, QueryError
 
 MICROSECONDS = {
     "us": 1,
@@ -98,7 +98,7 @@ def parse_duration(value: str | timedelta | int | None, option: str) -> int | No
     >>> parse_duration("1.5 s", "tick")
     1500000
     """
-    if value is None or isinstance(value, int) and not isinstance(value, bool):
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
     if isinstance(value, timedelta):
         return _whole(Fraction(value / timedelta(microseconds=1)))
@@ -116,6 +116,39 @@ def parse_duration(value: str | timedelta | int | None, option: str) -> int | No
         f"{option}={value!r} is not a duration",
         help=f'write e.g. {option}="10 s", a timedelta, or an integer of microseconds',
     )
+
+
+def duration_text(amount: int, *, is_timestamp: bool) -> str:
+    """A length of time in words, exactly, in the largest units that hold it.
+
+    >>> duration_text(43_200_000_000, is_timestamp=True)
+    '12 h'
+    >>> duration_text(90_000_001, is_timestamp=True)
+    '1 min 30.000001 s'
+    >>> duration_text(10_000, is_timestamp=False)
+    '10,000 ticks'
+    """
+    if not is_timestamp:
+        return "1 tick" if amount == 1 else f"{amount:,} ticks"
+    if abs(amount) < MICROSECONDS["ms"]:
+        return f"{amount} us"
+    if abs(amount) < MICROSECONDS["s"]:
+        return f"{_decimal(amount, MICROSECONDS['ms'])} ms"
+    words = []
+    rest = abs(amount)
+    for unit, name in (("day", "d"), ("h", "h"), ("min", "min")):
+        count, rest = divmod(rest, MICROSECONDS[unit])
+        if count:
+            words.append(f"{count} {name}")
+    if rest:
+        words.append(f"{_decimal(rest, MICROSECONDS['s'])} s")
+    return ("-" if amount < 0 else "") + " ".join(words)
+
+
+def _decimal(amount: int, unit: int) -> str:
+    whole, rest = divmod(amount, unit)
+    digits = f"{rest:0{len(str(unit)) - 1}d}".rstrip("0")
+    return f"{whole}.{digits}" if digits else str(whole)
 
 
 def _whole(value: Fraction) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 from cepheid.algebra.bind import query_parameters
 from cepheid.algebra.pattern import Atom, walk
@@ -12,7 +14,10 @@ from cepheid.languages.registry import detect_language, translate
 from cepheid.model.catalogue import Catalogue
 from cepheid.model.diagnostics import SourceText, did_you_mean
 from cepheid.model.errors import QueryError
-from cepheid.model.options import Options
+from cepheid.model.options import Options, make_options
+from cepheid.planner.events_schema import schema_of
+from cepheid.planner.explain import explain
+from cepheid.statistics.event_statistics import load_statistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,17 @@ class CompiledQuery:
                 help=did_you_mean(name, self.names) or f"queries: {', '.join(self.names)}",
             )
         return replace(self, name=name)
+
+    def explain(self, events: Any = None, *, statistics: Any = None, **options: Any) -> str:
+        """What the query means and how it runs: algebra, plan, state bound, warnings.
+
+        `events` (a table, a schema, a DataFrame or dicts) tell the columns' types; `statistics`, an
+        EventStatistics or the path of its file, add estimated rates, matches and state.
+        """
+        schema = None if events is None else schema_of(events)
+        if isinstance(statistics, str | Path):
+            statistics = load_statistics(statistics)
+        return explain(self, make_options(options), schema, statistics)
 
     def stages(self, options: Options) -> tuple[Query, ...]:
         """The chosen query and those whose events it reads, inputs first, under these options."""
