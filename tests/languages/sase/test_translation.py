@@ -299,6 +299,12 @@ def test_an_attribute_of_another_type_is_legal_and_told() -> None:
     assert [each.code for each in told] == ["absent-attribute"]
 
 
+def test_an_attribute_that_an_undeclared_type_may_have_is_legal() -> None:
+    text = "EVENT SEQ(SHELF x, !(COUNTER y)) WHERE x.shelf = y.shelf WITHIN 5"
+    found = to_text(pattern(text, {"COUNTER": ["id"]}))
+    assert "predicate=x.shelf = y.shelf" in found
+
+
 def test_a_window_on_one_component_is_told() -> None:
     told: list[Diagnostic] = []
     assert pattern("EVENT A x WITHIN 5 s", report=told.append) == from_text("Atom([A], x)")

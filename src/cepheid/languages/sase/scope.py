@@ -93,10 +93,13 @@ class Scope:
         """Whether an attribute that no type of the component has is still worth a test.
 
         In SASE a test of an absent attribute is true (SPEC A2.3), so an attribute of other types
-        is legal; one that no type has is a slip, and so is any that a RETURN clause left out.
+        is legal; one that no type can have is a slip, and so is any that a RETURN clause left out.
         """
-        derived = self.vocabulary.derived
-        return self.catalogue.knows_attribute(name) and not derived.issuperset(binding.types)
+        if self.vocabulary.derived.issuperset(binding.types):
+            return False
+        types = [each for component in self.bindings for each in component.types]
+        has_open_type = any(self.catalogue.attributes(each) is None for each in types)
+        return has_open_type or self.catalogue.knows_attribute(name)
 
     def types_in(self, expression: Expression) -> dict[tuple[str, str], ScalarType]:
         """The type of every attribute in an expression, as far as the catalogue knows it."""
