@@ -150,7 +150,7 @@ def plan_sequence(pattern: Pattern) -> SequencePlan:
         negations,
         joint,
         window,
-        order is Order.SEQUENCE,
+        Order.SEQUENCE in (order, *(guard.order for guard in guards)),
         absent,
         any(guard.ends_match for guard in guards),
     )
