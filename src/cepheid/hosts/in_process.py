@@ -195,6 +195,23 @@ class Detector:
             "params": {k: repr(v) for k, v in sorted(o.params.items())},
         }
 
+    # -- for hosts that keep the state themselves ------------------------------------------------
+
+    def start(self, schema: pa.Schema) -> None:
+        """Make the engines for events of a known schema before any has come."""
+        if not self._engines:
+            self._start(schema, len(self._stages) > 1)
+
+    @property
+    def engines(self) -> tuple[SequenceEngine, ...]:
+        """One engine per stage, inputs first; none before the first event."""
+        return tuple(self._engines)
+
+    @property
+    def front(self) -> StreamFront | None:
+        """What decides lateness for several stages; None when the one engine does."""
+        return self._front
+
     # -- stages ---------------------------------------------------------------------------------
 
     @property

@@ -56,11 +56,16 @@ class NegationProbes:
 
     def is_due(self, rows: np.ndarray, watermark: int) -> np.ndarray:
         """Which candidates no event can revoke any more (SPEC C3)."""
+        due: np.ndarray = self.due_times(rows) <= watermark
+        return due
+
+    def due_times(self, rows: np.ndarray) -> np.ndarray:
+        """The watermark from which on no event can revoke a candidate."""
         start = self._live.take("t", rows[:, 0])
-        due = np.ones(len(rows), np.bool_)
+        due = np.full(len(rows), -_FAR, np.int64)
         for probe in self.at_end:
-            deadline = start + probe.negation.reach
-            due &= deadline < watermark if probe.negation.closed else deadline <= watermark
+            edge = probe.negation.reach + (1 if probe.negation.closed else 0)
+            due = np.maximum(due, start + edge)
         return due
 
     def _without_witness(self, rows: np.ndarray, view: View, *, at_end: bool) -> np.ndarray:

@@ -125,20 +125,41 @@ class SequenceEngine:
 
     # -- state as events ------------------------------------------------------------------------
 
-    def live_table(self) -> tuple[pa.Table, np.ndarray]:
-        """The events a snapshot must hold, and their arrival numbers."""
-        view = View([c for c in self._chunks if len(c)])
+    @property
+    def next_ordinal(self) -> int:
+        """The number the next relevant event gets: what came since is `live_table(since=...)`."""
+        return self._ordinal
+
+    def live_table(self, since: int = BEGINNING) -> tuple[pa.Table, np.ndarray]:
+        """The events a snapshot must hold, from ordinal `since` on, and their arrival numbers."""
+        view = View([c for c in self._chunks if len(c) and c.base >= since])
         if not view.chunks:
             return (self._schema or self.form.events).empty_table(), np.zeros(0, np.int64)
         return view.table, view.positions
 
-    def absent_flags(self) -> dict[str, np.ndarray]:
+    def absent_flags(self, since: int = BEGINNING) -> dict[str, np.ndarray]:
         """For events that came as dicts: which of the live ones lack which attribute."""
-        names = {name for chunk in self._chunks for name in chunk.lacks}
+        chunks = [c for c in self._chunks if len(c) and c.base >= since]
+        names = {name for chunk in chunks for name in chunk.lacks}
         return {
-            name: np.concatenate([chunk.lacking(name) for chunk in self._chunks])
+            name: np.concatenate([chunk.lacking(name) for chunk in chunks])
             for name in sorted(names)
         }
+
+    def next_deadline(self) -> int | None:
+        """The earliest watermark that would make something final; None when nothing waits."""
+        times = []
+        if len(self._held):
+            times.append(int(self._live.take("t", self._held).min()))
+        if len(self._parked):
+            times.append(int(self._probes.due_times(self._parked).min()))
+        return min(times, default=None)
+
+    def expires_at(self) -> int | None:
+        """The watermark at which the last live event can be forgotten; None when never or none."""
+        if self._plan.retention is None or not self._chunks:
+            return None
+        return max(chunk.last_time for chunk in self._chunks) + self._plan.retention
 
     def restore(
         self,
