@@ -91,7 +91,10 @@ class EventColumns:
             if column.may_be_undefined:
                 undefined = values[i] == NULL_INT
                 self.undefined_rows += int((undefined & (mask & bits != 0)).sum())
-                mask[undefined] &= ~np.int64(bits)  # a null equals nothing, not even in a key
+                # A null equals nothing, so such a row cannot match or be a witness; only a single
+                # positive component is compared with witnesses alone and stays, out of their reach.
+                lost = bits & ~1 if self.layout.plan.length == 1 else bits
+                mask[undefined] &= ~np.int64(lost)
         assert self.keys is not None
         return self.keys.codes(values)
 
