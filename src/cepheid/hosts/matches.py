@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +56,22 @@ class Piece:
             self.part = Flat(flat_rows(p.later, p.start, p.count, p.listed))
         return self.part.rows
 
+    def portions(self, rows: int) -> Iterator[np.ndarray]:
+        """The same ordinals, about `rows` matches at a time; groups are expanded as they come."""
+        part = self.part
+        if isinstance(part, Flat):
+            for begin in range(0, len(part.rows), rows):
+                yield part.rows[begin : begin + rows]
+            return
+        ends = np.cumsum(part.count)
+        begin = 0
+        while begin < len(ends):
+            done = ends[begin - 1] if begin else 0
+            end = max(begin + 1, int(np.searchsorted(ends, done + rows, side="right")))
+            some = slice(begin, end)
+            yield flat_rows(part.later[some], part.start[some], part.count[some], part.listed)
+            begin = end
+
 
 class Matches:
     """The matches one call delivered: `len(m)`, `m.ids`, `m.table()`, or iterate over dicts."""
@@ -73,6 +89,16 @@ class Matches:
         """Each match as a dict, variables as dicts of their attributes."""
         for batch in self.table().to_batches(max_chunksize=4096):
             yield from batch.to_pylist()
+
+    @property
+    def form(self) -> MatchForm:
+        """How these matches look as a table."""
+        return self._form
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """The matches as the engine delivered them, for hosts that choose among them."""
+        return tuple(self._pieces)
 
     @property
     def ids(self) -> np.ndarray:
@@ -98,12 +124,7 @@ class Matches:
                 f"{len(self)} matches do not fit one table (the limit is {limit})",
                 help="feed smaller batches, narrow the query, or raise limits.matches_per_table",
             )
-        tables = []
-        for piece in self._pieces:
-            index = piece.rows - piece.view.base
-            lanes = event_lanes(piece.view, self._form.options)
-            ids = match_ids(lanes, index, self._form.fingerprint)
-            tables.append(self._form.write(piece.view.table, index, ids))
+        tables = list(self._written((piece.view, piece.rows) for piece in self._pieces))
         if not tables:
             return self._form.empty()
         return (
@@ -111,6 +132,22 @@ class Matches:
             if len(tables) == 1
             else pa.concat_tables(tables, promote_options="permissive")
         )
+
+    def tables(self, rows: int) -> Iterator[pa.Table]:
+        """The same table in portions of about `rows` rows, never held or expanded as a whole."""
+        yield from self._written(
+            (piece.view, portion) for piece in self._pieces for portion in piece.portions(rows)
+        )
+
+    def _written(self, parts: Iterable[tuple[View, np.ndarray]]) -> Iterator[pa.Table]:
+        view: View | None = None
+        lanes = np.zeros((2, 0), np.uint64)
+        for of, rows in parts:
+            if of is not view:  # pieces of one run share their events
+                view, lanes = of, event_lanes(of, self._form.options)
+            index = rows - of.base
+            ids = match_ids(lanes, index, self._form.fingerprint)
+            yield self._form.write(of.table, index, ids)
 
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame."""

@@ -69,5 +69,9 @@ class EnvironmentProblem(CepheidError):
     """Something the machine should provide is missing: Java, a package, a folder."""
 
 
+class PerformanceWarning(UserWarning):
+    """The answer will be right, but found on less of the machine than one expects."""
+
+
 class InternalError(CepheidError):
     """A bug of ours: please report it with the plan it names."""

@@ -13,6 +13,8 @@ from cepheid.model.event_time import parse_duration
 
 Value = int | float | str | bool | None
 
+_MOST_BUCKETS = 65_536
+
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
@@ -42,7 +44,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Where the events' facts are, and how time and absence are read (DESIGN section 4)."""
+    """Where the events' facts are, and how time and absence are read (DESIGN section 4).
+
+    `partitions`: into how many tasks a Spark host divides the work (by default as Spark is set).
+    """
 
     type: str = "type"
     time: str = "ts"
@@ -56,6 +61,9 @@ class Options:
     discrete: bool = True
     tie: str = "strict"
     close_at_end: bool = True
+    buckets: int | None = None
+    late_output: bool = False
+    partitions: int | None = None
     plan: PlanOptions = PlanOptions()
     limits: Limits = Limits()
 
@@ -112,6 +120,13 @@ def _check(options: Options) -> None:
         raise OptionError.of(
             "bad-tie", f"tie={options.tie!r} is not known", help='write tie="strict" or tie="seqno"'
         )
+    partitions = options.partitions
+    if partitions is not None and (isinstance(partitions, bool) or partitions < 1):
+        raise OptionError.of(
+            "bad-partitions",
+            f"partitions={partitions!r} is not a number of tasks",
+            help="give a whole number from 1, or leave it out",
+        )
     if (options.start is None) != (options.end is None):
         raise OptionError.of(
             "half-interval", "start= and end= go together", help="give both columns, or time="
@@ -127,6 +142,11 @@ def _check(options: Options) -> None:
                 f"plan option {name}={value!r} is not known",
                 help=f"one of {', '.join(allowed)}",
             )
+    if options.buckets is not None and not 0 < options.buckets <= _MOST_BUCKETS:
+        raise OptionError.of(
+            "bad-buckets",
+            f"buckets={options.buckets!r} is not a number from 1 to {_MOST_BUCKETS:,}",
+        )
     lateness = options.lateness
     if isinstance(lateness, bool) or isinstance(lateness, int) and lateness < 0:
         raise OptionError.of("bad-lateness", f"lateness={lateness!r} is negative")

@@ -1,0 +1,142 @@
+"""Packs: many events travel to the stateful operator, and matches back, as one binary value.
+
+Spark hands a stateful Python operator its rows one by one, through Python objects and pandas, at
+some microseconds each and with integers turned into floats where there are nulls. A pack is a
+record batch in Arrow IPC, made and opened by mapInArrow: whole columns, exact in every type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyspark import TaskContext
+
+from cepheid.hosts.snapshot import read_table, write_table
+from cepheid.hosts.spark_types import fit
+from cepheid.hosts.stream_bucket import REASON
+from cepheid.hosts.stream_routing import Routing
+
+ROUTE = "__cepheid_route"
+EVERYWHERE = -1
+
+_PACKED_AT_ONCE = 1 << 18
+_LARGEST_PACK = 4 << 20
+_PACKS = pa.schema(
+    [
+        ("bucket", pa.int32()),
+        ("task", pa.int32()),
+        ("number", pa.int32()),
+        ("is_copy", pa.bool_()),
+        ("events", pa.binary()),
+    ]
+)
+PACK_SCHEMA = "bucket int, task int, number int, is_copy boolean, events binary"
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """Packs routed events by bucket; `schema` is that of the events alone."""
+
+    routing: Routing
+    schema: pa.Schema
+
+    def pack(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """For each large piece of a partition, one pack (or a few) per bucket."""
+        context = TaskContext.get()
+        task = 0 if context is None else context.partitionId()
+        number = 0
+        for table in _in_large_pieces(batches):
+            rows: list[tuple[int, int, int, bool, bytes]] = []
+            for bucket, is_copy, events in self._by_bucket(table):
+                for part in _bounded(events):
+                    rows.append((bucket, task, number, is_copy, part.serialize().to_pybytes()))
+                    number += 1
+            columns = zip(*rows, strict=True)
+            yield pa.record_batch(
+                [pa.array(c, f.type) for c, f in zip(columns, _PACKS, strict=True)], schema=_PACKS
+            )
+
+    def _by_bucket(self, table: pa.Table) -> Iterator[tuple[int, bool, pa.RecordBatch]]:
+        events = fit(table.select(self.schema.names), self.schema).combine_chunks().to_batches()[0]
+        buckets, stray = self.routing.buckets, self.routing.stray_bucket
+        if ROUTE not in table.column_names:
+            yield 0, False, events
+            return
+        routes = table.column(ROUTE).to_numpy()
+        to_stray_too = routes > stray
+        own = np.where(to_stray_too, routes - stray - 1, routes)
+        order = np.argsort(own, kind="stable")
+        edges = np.searchsorted(own[order], np.arange(stray + 2))
+        ordered = events.take(pa.array(order))
+        everywhere = ordered.slice(0, int(edges[0]))
+        for bucket in range(stray + 1):
+            begin, end = int(edges[bucket]), int(edges[bucket + 1])
+            if end > begin:
+                yield bucket, False, ordered.slice(begin, end - begin)
+            if everywhere.num_rows:
+                # The stray bucket accounts for events that went everywhere.
+                yield bucket, bucket < buckets, everywhere
+        if to_stray_too.any():
+            yield stray, True, events.take(pa.array(np.flatnonzero(to_stray_too)))
+
+
+def open_pack(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
+    """The events of a pack."""
+    return pa.ipc.read_record_batch(pa.py_buffer(data), schema)
+
+
+@dataclass(frozen=True, slots=True)
+class Unpacking:
+    """Opens the packs a stateful operator wrote: matches, and the events it set aside.
+
+    `schema` is that of the rows to make; with `late_output` it ends with `late` and `reason`.
+    """
+
+    schema: pa.Schema
+    late_output: bool
+
+    def unpack(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of all packs."""
+        for batch in batches:
+            for name in ("matches", "aside"):
+                for data in batch.column(name):
+                    if not data.is_valid:
+                        continue
+                    table = read_table(data.as_py())
+                    if name == "aside":
+                        table = self._as_rows(table)
+                    yield from fit(table, self.schema).to_batches()
+
+    def _as_rows(self, aside: pa.Table) -> pa.Table:
+        events = aside.drop_columns([REASON]).to_struct_array()
+        return pa.table({"late": events, "reason": aside.column(REASON)})
+
+
+def pack_table(table: pa.Table) -> bytes:
+    """Matches, or events set aside, as one value."""
+    return write_table(table)
+
+
+def _in_large_pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        if batch.num_rows:
+            held.append(batch)
+            rows += batch.num_rows
+        if rows >= _PACKED_AT_ONCE:
+            yield pa.Table.from_batches(held)
+            held, rows = [], 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _bounded(events: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Parts of bounded size: Spark gathers several packs in one Arrow vector of 2 GB at most."""
+    parts = max(1, -(-events.nbytes // _LARGEST_PACK))
+    rows = max(1, -(-events.num_rows // parts))
+    for begin in range(0, events.num_rows, rows):
+        yield events.slice(begin, rows)

@@ -1,0 +1,161 @@
+"""The stateful operator of a streaming query: Spark's side of `stream_bucket`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import (
+    ExpiredTimerInfo,
+    MapState,
+    TimerValues,
+    ValueState,
+)
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
+
+from cepheid.hosts.spark_packing import open_pack, pack_table
+from cepheid.hosts.spark_types import fit
+from cepheid.hosts.stream_bucket import KEPT, REASON, Arrival, Bucket, Step, StreamTask
+from cepheid.model.errors import StateError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_MATCHES_PER_PACK = 1 << 16
+_DATA = StructType([StructField("data", BinaryType())])
+_NUMBER = StructType([StructField("number", LongType())])
+
+STEP_SCHEMA = StructType(
+    [
+        StructField("matched", LongType()),
+        StructField("late", LongType()),
+        StructField("quarantined", LongType()),
+        StructField("matches", BinaryType()),
+        StructField("aside", BinaryType()),
+    ]
+)
+
+
+class SparkStore:
+    """A bucket's state in Spark's state store; Spark sets the bucket before each call."""
+
+    def __init__(self, header: ValueState, segments: MapState) -> None:
+        """The two state variables of the operator."""
+        self._header = header
+        self._segments = segments
+
+    def header(self) -> bytes | None:
+        """The header, if there is one."""
+        value = self._header.get()
+        return None if value is None else bytes(value[0])
+
+    def set_header(self, data: bytes) -> None:
+        """Replace the header."""
+        self._header.update((data,))
+
+    def segment(self, number: int) -> bytes:
+        """One segment."""
+        value = self._segments.getValue((number,))
+        if value is None:
+            raise StateError.of(
+                "missing-segment",
+                f"the checkpoint's state lists segment {number} and does not have it",
+                help="the checkpoint is damaged: start with a new one and replay the events",
+            )
+        return bytes(value[0])
+
+    def set_segment(self, number: int, data: bytes) -> None:
+        """Write a segment."""
+        self._segments.updateValue((number,), (data,))
+
+    def drop_segment(self, number: int) -> None:
+        """Remove a segment."""
+        self._segments.removeKey((number,))
+
+
+class DetectionProcessor(StatefulProcessor):
+    """Detects in every bucket; rows in and out are packs (see spark_packing)."""
+
+    def __init__(self, task: StreamTask, matches: pa.Schema) -> None:
+        """`matches` is the schema of matches on Spark."""
+        self._task = task
+        self._matches = matches
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Name the state variables."""
+        self._handle = handle
+        self._store = SparkStore(
+            handle.getValueState("header", _DATA), handle.getMapState("segments", _NUMBER, _DATA)
+        )
+
+    def handleInputRows(  # noqa: N802 (Spark's name)
+        self,
+        key: Any,
+        rows: Iterator[pd.DataFrame],
+        timerValues: TimerValues,  # noqa: N803
+    ) -> Iterator[pd.DataFrame]:
+        """The packs of one bucket."""
+        arrivals = [
+            Arrival(task, number, is_copy, open_pack(events, self._task.schema))
+            for frame in rows
+            for task, number, is_copy, events in zip(
+                *(frame[name] for name in ("task", "number", "is_copy", "events")), strict=True
+            )
+        ]
+        yield from self._step(key, arrivals, timerValues.getCurrentWatermarkInMs(), None)
+
+    def handleExpiredTimer(  # noqa: N802 (Spark's name)
+        self,
+        key: Any,
+        timerValues: TimerValues,  # noqa: N803
+        expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
+    ) -> Iterator[pd.DataFrame]:
+        """A bucket to which nothing came has something that became final, or can be forgotten."""
+        fired = expiredTimerInfo.getExpiryTimeInMs()
+        yield from self._step(key, (), timerValues.getCurrentWatermarkInMs(), fired)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _step(
+        self, key: Any, arrivals: Sequence[Arrival], watermark_ms: int, fired: int | None
+    ) -> Iterator[pd.DataFrame]:
+        bucket = Bucket(self._task, int(key[0]), self._store, KEPT)
+        step = bucket.step(arrivals, watermark_ms, fired)
+        if step.timer_to_delete is not None:
+            self._handle.deleteTimer(step.timer_to_delete)
+        if step.timer_to_register is not None:
+            self._handle.registerTimer(step.timer_to_register)
+        yield from self._frames(step)
+
+    def _frames(self, step: Step) -> Iterator[pd.DataFrame]:
+        late, quarantined = len(step.late), len(step.quarantined)
+        if late or quarantined:
+            yield _frame(0, late, quarantined, None, self._aside(step))
+        if len(step.matches):
+            table = fit(step.matches.table(), self._matches)
+            for begin in range(0, len(table), _MATCHES_PER_PACK):
+                part = table.slice(begin, _MATCHES_PER_PACK)
+                yield _frame(len(part), 0, 0, pack_table(part), None)
+
+    def _aside(self, step: Step) -> bytes | None:
+        if not self._task.options.late_output:
+            return None
+        parts = []
+        if len(step.late):
+            reason = pa.repeat("before the watermark", len(step.late))
+            parts.append(step.late.append_column(REASON, reason))
+        if len(step.quarantined):
+            parts.append(step.quarantined)
+        return pack_table(pa.concat_tables(parts, promote_options="permissive"))
+
+
+def _frame(
+    matched: int, late: int, quarantined: int, matches: bytes | None, aside: bytes | None
+) -> pd.DataFrame:
+    return pd.DataFrame(
+        [(matched, late, quarantined, matches, aside)], columns=STEP_SCHEMA.fieldNames()
+    )

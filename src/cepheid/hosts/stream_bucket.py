@@ -1,0 +1,301 @@
+"""The work on one bucket of a streaming query: bring its detector up, feed it, store what is new.
+
+Lateness is decided here, from event time: an event is late if it lies before the watermark that
+holds for the whole micro-batch, the same in every bucket. The watermark moves first and the events
+come after it, so whatever is within the allowed lateness is used, however the stream is cut.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.hosts import stream_state
+from cepheid.hosts.in_process import Detector
+from cepheid.hosts.ingest import EventBatch
+from cepheid.hosts.matches import Matches
+from cepheid.hosts.sequence_engine import SequenceEngine
+from cepheid.hosts.set_aside import event_times
+from cepheid.hosts.snapshot import join_events, with_notes, without_notes
+from cepheid.hosts.stream_clock import StreamClock
+from cepheid.hosts.stream_routing import Routing
+from cepheid.hosts.stream_state import Header, StageState, Store
+from cepheid.model.options import Options
+from cepheid.planner.compiled_query import CompiledQuery
+
+REASON = "quarantine_reason"
+_MOST_BYTES_KEPT = 1 << 30
+_MEMORY_PER_STORED_BYTE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTask:
+    """What a worker has to know of a streaming query; it travels with every micro-batch.
+
+    `fingerprint` names query, options and columns, and is kept with the state. `run` tells apart
+    the detectors of several queries in one worker.
+    """
+
+    query: CompiledQuery
+    options: Options
+    schema: pa.Schema
+    clock: StreamClock
+    routing: Routing
+    fingerprint: str
+    run: str
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Events of one bucket from one task of the stage before, in their order there.
+
+    `is_copy` marks events that also went to another bucket, which accounts for them.
+    """
+
+    task: int
+    number: int
+    is_copy: bool
+    events: pa.RecordBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one step of a bucket brought; timers are in milliseconds of the watermark."""
+
+    matches: Matches
+    late: pa.Table
+    quarantined: pa.Table
+    timer_to_delete: int | None
+    timer_to_register: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    detector: Detector
+    token: str
+    size: int
+
+
+class DetectorCache:
+    """Detectors a worker keeps in memory between micro-batches, up to a number of bytes.
+
+    It saves reading the state again and is never trusted: a detector is used only if the state
+    names its version as the current one or one of those before.
+    """
+
+    def __init__(self, most_bytes: int = _MOST_BYTES_KEPT) -> None:
+        """Nothing kept yet."""
+        self._kept: OrderedDict[tuple[str, int], _Kept] = OrderedDict()
+        self._most_bytes = most_bytes
+        self._bytes = 0
+
+    def take(self, key: tuple[str, int]) -> _Kept | None:
+        """Take a detector out: if the step fails half-way, nobody finds it again."""
+        kept = self._kept.pop(key, None)
+        if kept is not None:
+            self._bytes -= kept.size
+        return kept
+
+    def keep(self, key: tuple[str, int], kept: _Kept) -> None:
+        """Keep a detector; those not used for longest make room."""
+        self._kept[key] = kept
+        self._bytes += kept.size
+        while self._bytes > self._most_bytes and len(self._kept) > 1:
+            _, gone = self._kept.popitem(last=False)
+            self._bytes -= gone.size
+
+
+KEPT = DetectorCache()
+"""The cache of this worker process."""
+
+
+class Bucket:
+    """One bucket's step in one micro-batch."""
+
+    def __init__(self, task: StreamTask, number: int, store: Store, cache: DetectorCache) -> None:
+        """`store` is this bucket's part of the state."""
+        self._task = task
+        self._number = number
+        self._store = store
+        self._cache = cache
+
+    def step(
+        self, arrivals: Sequence[Arrival], watermark_ms: int, fired: int | None = None
+    ) -> Step:
+        """Move the watermark, take the events, store what changed; `fired` is an expired timer."""
+        header = self._header()
+        detector = self._detector(header)
+        marks = [engine.next_ordinal for engine in detector.engines]
+        watermark = self._task.clock.watermark(watermark_ms)
+        matches = detector.advance(watermark)
+        late: pa.Table = self._task.schema.empty_table()
+        if arrivals:
+            events, late = self._in_time(arrivals, watermark)
+            if events.num_rows:
+                matches = matches + detector.feed(EventBatch(events))
+        matches = self._task.routing.owned(matches, self._number, self._task.options)
+        quarantined = detector.quarantined.take()
+        token = os.urandom(8).hex()
+        after, is_fresh = self._stored(header.next(token), detector, marks)
+        after, delete, register = self._timers(after, detector, watermark_ms, fired)
+        self._store.set_header(after.to_bytes())
+        if is_fresh:
+            size = _MEMORY_PER_STORED_BYTE * sum(s.size for s in after.segments)
+            self._cache.keep((self._task.run, self._number), _Kept(detector, token, size))
+        return Step(matches, late, quarantined, delete, register)
+
+    # -- bringing the detector up ---------------------------------------------------------------
+
+    def _header(self) -> Header:
+        data = self._store.header()
+        fingerprint = self._task.fingerprint
+        return Header(fingerprint) if data is None else Header.from_bytes(data, fingerprint)
+
+    def _detector(self, header: Header) -> Detector:
+        kept = self._cache.take((self._task.run, self._number))
+        if kept is not None:
+            version = header.version_of(kept.token)
+            if version is not None and self._catch_up(kept.detector, header, version):
+                return kept.detector
+        return self._restored(header)
+
+    def _catch_up(self, detector: Detector, header: Header, version: int) -> bool:
+        """Let a detector of an earlier version see what came since; its matches left long ago."""
+        if version == header.version:
+            return True
+        news = []
+        for stage in range(len(header.stages)):
+            tables = stream_state.read_stage(self._store, header, stage, after=version)
+            if tables is None:
+                return False
+            news.append(tables)
+        for engine, tables, stage in zip(detector.engines, news, header.stages, strict=True):
+            if tables:
+                events, _ = without_notes(join_events(tables))
+                engine.feed(events)
+            engine.advance(stage.watermark)
+            engine.latest, engine.position = stage.latest, stage.position
+        if detector.front is not None and header.front is not None:
+            detector.front.set_state(header.front)
+        return True
+
+    def _restored(self, header: Header) -> Detector:
+        task = self._task
+        detector = Detector.for_host(task.query, task.options, driven=True)
+        detector.start(task.schema)
+        for number, (engine, stage) in enumerate(
+            zip(detector.engines, header.stages, strict=False)
+        ):
+            tables = stream_state.read_stage(self._store, header, number)
+            assert tables is not None
+            if tables:
+                events, positions = without_notes(join_events(tables))
+            else:
+                empty = pa.RecordBatch.from_pylist([], schema=task.schema)
+                events, positions = EventBatch(empty), np.zeros(0, np.int64)
+            engine.restore(
+                events,
+                positions,
+                watermark=stage.watermark,
+                latest=stage.latest,
+                position=stage.position,
+            )
+        if detector.front is not None and header.front is not None:
+            detector.front.set_state(header.front)
+        return detector
+
+    # -- events ---------------------------------------------------------------------------------
+
+    def _in_time(
+        self, arrivals: Sequence[Arrival], watermark: int
+    ) -> tuple[pa.RecordBatch, pa.Table]:
+        """The events to use, in order of time and then of arrival, and the late ones."""
+        arrivals = sorted(arrivals, key=lambda a: (a.task, a.number))
+        table = pa.Table.from_batches([a.events for a in arrivals]).combine_chunks()
+        batch = table.to_batches()[0]
+        times, bad = event_times(batch, self._task.options)
+        is_late = times < watermark
+        if bad is not None:
+            is_late &= ~bad
+        if is_late.any():
+            is_copy = np.repeat(
+                [a.is_copy for a in arrivals], [a.events.num_rows for a in arrivals]
+            )
+            late = table.filter(pa.array(is_late & ~is_copy))
+            used = np.flatnonzero(~is_late)
+            order = used[np.argsort(times[used], kind="stable")]
+            return batch.take(pa.array(order)), late
+        if not bool((times[1:] >= times[:-1]).all()):
+            batch = batch.take(pa.array(np.argsort(times, kind="stable")))
+        return batch, self._task.schema.empty_table()
+
+    # -- storing --------------------------------------------------------------------------------
+
+    def _stored(
+        self, header: Header, detector: Detector, marks: Sequence[int]
+    ) -> tuple[Header, bool]:
+        """The state with this step's events; whether the detector may go on from it."""
+        engines = detector.engines
+        time_column = self._task.options.end_column
+        for number, (engine, mark) in enumerate(zip(engines, marks, strict=True)):
+            if not _needs_state(engine):
+                continue
+            events, positions = engine.live_table(since=mark)
+            if len(events):
+                noted = with_notes(events, positions, engine.absent_flags(since=mark))
+                header = stream_state.append(self._store, header, number, noted, time_column)
+        horizons = [_horizon(engine) for engine in engines]
+        header = stream_state.drop_dead(self._store, header, horizons)
+        is_fresh = True
+        for segment in stream_state.mostly_dead(header, horizons):
+            header = stream_state.rewrite(
+                self._store, header, [segment], horizons[segment.stage], time_column
+            )
+            is_fresh = False  # the detector would keep the dead events in memory
+        for number in range(len(engines)):
+            # Buckets start their merges at different times: none has to wait for all.
+            most = stream_state.MOST_SEGMENTS + self._number % stream_state.MERGED_AT_ONCE
+            run = stream_state.cheapest_run(header, number, most)
+            if run:
+                header = stream_state.rewrite(
+                    self._store, header, run, horizons[number], time_column
+                )
+        stages = tuple(StageState(e.watermark, e.latest, e.position) for e in engines)
+        front = None if detector.front is None else detector.front.state()
+        return replace(header, stages=stages, front=front), is_fresh
+
+    def _timers(
+        self, header: Header, detector: Detector, watermark_ms: int, fired: int | None
+    ) -> tuple[Header, int | None, int | None]:
+        """One timer at most: when something becomes final, or when all can be forgotten."""
+        current, delete = header.timer, None
+        if current is not None and current <= watermark_ms:
+            delete = None if current == fired else current
+            current = None
+        deadlines = [d for e in detector.engines if (d := e.next_deadline()) is not None]
+        expiries = [d for e in detector.engines if (d := e.expires_at()) is not None]
+        if expiries and header.segments:
+            deadlines.append(max(expiries))
+        register = None
+        if deadlines:
+            wanted = max(self._task.clock.due(min(deadlines)), watermark_ms + 1)
+            if current is None or wanted < current:
+                delete = delete if current is None else current
+                register = current = wanted
+        return replace(header, timer=current), delete, register
+
+
+def _needs_state(engine: SequenceEngine) -> bool:
+    """Whether past events can matter: not to a query that looks at single events."""
+    plan = engine.prepared.plan
+    return plan.length > 1 or bool(plan.negations)
+
+
+def _horizon(engine: SequenceEngine) -> int | None:
+    retention = engine.prepared.plan.retention
+    return None if retention is None else engine.watermark - retention

@@ -1,0 +1,164 @@
+"""Which buckets of a streaming query an event goes to, and which bucket a match belongs to.
+
+Events with equal keys meet in the bucket that the hash of their key names. An event that lacks its
+key is compared with nothing (SPEC F), so it concerns every key and goes to every bucket; a match
+belongs to the bucket of those of its events that have a whole key, and when none has, to one bucket
+more, the stray one. That one sees all events without a whole key and all events that could stand in
+a negation's way, so it decides such matches alone. Sound only if every two components are compared
+with each other directly: otherwise two keys could meet by way of an event without one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cepheid.algebra.expression import Attribute, Compare, Expression, conjuncts
+from cepheid.hosts.division import KeyByType, Undivided, key_of
+from cepheid.hosts.matches import Flat, Matches, Piece
+from cepheid.hosts.prepared_program import PreparedProgram
+from cepheid.hosts.store import View
+from cepheid.model.options import Options
+from cepheid.planner.sequence_plan import SequencePlan
+
+DEFAULT_BUCKETS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """`key` None: everything in one bucket, for `reason`. `witnesses`: types of negated components.
+
+    `strays` says that events may lack their key, so that there is a stray bucket.
+    """
+
+    buckets: int
+    key: KeyByType | None
+    strays: bool = False
+    witnesses: tuple[str, ...] | None = ()
+    reason: str = ""
+
+    @property
+    def stray_bucket(self) -> int:
+        """The bucket of matches none of whose events has a whole key."""
+        return self.buckets
+
+    def owned(self, matches: Matches, bucket: int, options: Options) -> Matches:
+        """The matches that belong to a bucket, of those it has found."""
+        if self.key is None or not self.strays:
+            return matches
+        pieces = []
+        for piece in matches.pieces:
+            whole = self._has_whole_key(piece.view, options)
+            if bucket != self.stray_bucket and whole.all():
+                pieces.append(piece)
+                continue
+            rows = piece.rows
+            some = whole[rows - piece.view.base].any(axis=1)
+            mine = ~some if bucket == self.stray_bucket else some
+            pieces.append(Piece(Flat(rows[mine]), piece.view))
+        return Matches(matches.form, pieces)
+
+    def _has_whole_key(self, view: View, options: Options) -> np.ndarray:
+        assert self.key is not None
+        table, key = view.table, self.key
+        if key.of_any is not None:
+            whole = _all_valid(table, key.of_any)
+            lacking = declared_without(key.of_any, options)
+            return whole & ~_is_of(table, lacking, options) if lacking else whole
+        whole = np.zeros(len(table), np.bool_)
+        for attributes, types in key.groups().items():
+            having = set(types) - set(declared_without(attributes, options))
+            whole |= _is_of(table, having, options) & _all_valid(table, attributes)
+        return whole
+
+
+def _all_valid(table: pa.Table, names: Collection[str]) -> np.ndarray:
+    valid = np.ones(len(table), np.bool_)
+    for name in names:
+        if name not in table.column_names:
+            return np.zeros(len(table), np.bool_)
+        column = table.column(name)
+        if column.null_count:
+            valid &= column.is_valid().to_numpy()
+        if pa.types.is_floating(column.type):
+            valid &= ~np.isnan(column.to_numpy())
+    return valid
+
+
+def route(program: PreparedProgram, events: pa.Schema, buckets: int | None) -> Routing:
+    """How the events of a program are spread over buckets."""
+    key = key_of(program)
+    if isinstance(key, Undivided):
+        return Routing(1, None, reason=key.reason)
+    wanted = buckets or DEFAULT_BUCKETS
+    if not _may_lack_key(key, program.options, events):
+        return Routing(wanted, key)
+    if program.is_chained:
+        reason = "in a program of several stages no event may lack its key, and these may"
+        return Routing(1, None, reason=reason)
+    plan = program.stages[0].plan
+    if not _compares_every_pair(plan, key):
+        reason = "not every two components are compared directly, and events may lack their key"
+        return Routing(1, None, reason=reason)
+    negated = [n.types for n in plan.negations]
+    types = tuple(sorted({name for types in negated for name in types})) if all(negated) else None
+    return Routing(wanted, key, strays=True, witnesses=types)
+
+
+def _may_lack_key(key: KeyByType, options: Options, events: pa.Schema) -> bool:
+    """Whether some event could be without a key attribute (SPEC A2.3: absent, not null)."""
+
+    for attributes, types in key.groups().items() or [(key.of_any or (), ())]:
+        declared = options.types or {}
+        without = set(declared_without(attributes, options))
+        if without & set(types) if types else without:
+            return True
+        undeclared = not types or any(name not in declared for name in types)
+        if undeclared and any(
+            events.get_field_index(name) < 0 or events.field(name).nullable for name in attributes
+        ):
+            return True
+    return False
+
+
+def declared_without(attributes: Collection[str], options: Options) -> list[str]:
+    """The event types that do not have all these attributes, as the option `types` says."""
+    declared = options.types or {}
+    return [name for name, own in declared.items() if not set(attributes) <= set(own)]
+
+
+def _is_of(table: pa.Table, types: Collection[str], options: Options) -> np.ndarray:
+    kinds = table.column(options.type).cast(pa.string())
+    found: np.ndarray = pc.is_in(kinds, value_set=pa.array(sorted(types), pa.string())).to_numpy()
+    return found
+
+
+def _compares_every_pair(plan: SequencePlan, key: KeyByType) -> bool:
+    """Whether each key column is tested between any two components, not only along a chain."""
+    direct = {pair for test in plan.joint for pair in _compared(test)}
+    for negation in plan.negations:
+        direct |= {pair for test in conjuncts(negation.joint) for pair in _compared(test)}
+
+    def attributes_of(types: tuple[str, ...]) -> tuple[str, ...]:
+        return key.of_any if key.of_any is not None else key.of[types[0]]
+
+    positive = [(c.variable, attributes_of(c.types)) for c in plan.components]
+    negated = [(n.variable, attributes_of(n.types)) for n in plan.negations]
+    pairs = [*combinations(positive, 2), *((p, n) for p in positive for n in negated)]
+    return all(
+        frozenset(((first, a), (second, b))) in direct
+        for (first, ours), (second, theirs) in pairs
+        for a, b in zip(ours, theirs, strict=True)
+    )
+
+
+def _compared(test: Expression) -> list[frozenset[tuple[str, str]]]:
+    match test:
+        case Compare("=", Attribute(v1, a1), Attribute(v2, a2)):
+            return [frozenset(((v1, a1), (v2, a2)))]
+    return []
