@@ -1,1 +1,1 @@
-"""Words every part shares: events, time, matches, diagnostics and errors; imports nothing of ours."""
+"""Words every part shares: the catalogue, time, options, diagnostics; imports nothing of ours."""

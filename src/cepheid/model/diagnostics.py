@@ -1,4 +1,4 @@
-"""A diagnostic is a value: what is wrong, where, why, and what to do; text and JSON derive from it."""
+"""A diagnostic is a value: what is wrong, where, why, what to do; text and JSON derive from it."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from typing import Any
 
@@ -22,7 +22,8 @@ class PlanOptions:
 
     scan: "stacks" (Active Instance Stacks), "nfa" (the paper's Basic run-time stack) or "multi"
     (Multi-PAIS). partition: "all" equivalence attributes as one key, "none", or one attribute.
-    predicates: tested in "construction" or in a "selection" on top.
+    predicates: tested in "construction" or in a "selection" on top. rules_off: names of the
+    optimiser's rules that are left out.
     """
 
     scan: str = "stacks"
@@ -32,6 +33,7 @@ class PlanOptions:
     window_in_construction: bool = True
     factorised: bool = True
     counting: bool = False
+    rules_off: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +46,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Where the events' facts are, and how time and absence are read (DESIGN section 4).
+    """Where the events' facts are, and how time and absence are read (docs/semantics.md#options).
 
+    `types` tells the attributes of each type; the columns of type, time and id go without saying.
     `partitions`: into how many tasks a Spark host divides the work (by default as Spark is set).
     """
 
@@ -110,9 +113,42 @@ def make_options(given: Mapping[str, Any]) -> Options:
                     help=did_you_mean(word, parts) or f"options: {', '.join(sorted(parts))}",
                 )
             values[name] = kind(**values[name])
+    values["plan"] = _with_rules_off(values.get("plan", PlanOptions()))
     options = Options(**values)
     _check(options)
-    return options
+    return replace(options, types=_with_shared_columns(options))
+
+
+def _with_rules_off(plan: object) -> PlanOptions:
+    """The names of rules as a tuple, whatever collection they came in."""
+    if not isinstance(plan, PlanOptions):
+        message = f"plan={plan!r} is no mapping of plan options"
+        raise OptionError.of("bad-plan-option", message)
+    given: object = plan.rules_off
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise OptionError.of(
+            "bad-plan-option",
+            f"plan option rules_off={given!r} is not a list of rules",
+            help='write e.g. plan={"rules_off": ["order_guards"]}',
+        )
+    return replace(plan, rules_off=tuple(given))
+
+
+def _with_shared_columns(options: Options) -> Mapping[str, Any] | None:
+    """What `types=` declares, and for every type the columns that all events have."""
+    if not isinstance(options.types, Mapping):
+        return options.types  # what is no mapping is refused where the types are read
+    times = (options.time,) if options.start is None else (options.start, options.end_column)
+    shared = [options.type, *times, *(() if options.id is None else (options.id,))]
+
+    def complete(given: Any) -> Any:
+        if isinstance(given, Mapping):
+            return {**dict.fromkeys(shared, "unknown"), **given}
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            return given
+        return list(dict.fromkeys([*given, *shared]))
+
+    return {name: complete(given) for name, given in options.types.items()}
 
 
 def _check(options: Options) -> None:
@@ -148,5 +184,5 @@ def _check(options: Options) -> None:
             f"buckets={options.buckets!r} is not a number from 1 to {_MOST_BUCKETS:,}",
         )
     lateness = options.lateness
-    if isinstance(lateness, bool) or isinstance(lateness, int) and lateness < 0:
+    if isinstance(lateness, bool) or (isinstance(lateness, int) and lateness < 0):
         raise OptionError.of("bad-lateness", f"lateness={lateness!r} is negative")

@@ -1,1 +1,1 @@
-"""From algebra to a physical plan: which kernel, which key, which window, which predicates where."""
+"""From algebra to a physical plan: which kernel, which key, which window, which tests where."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cepheid.algebra.bind import query_parameters
 from cepheid.algebra.pattern import Atom, walk
 from cepheid.algebra.query import Program, Query
 from cepheid.languages.registry import detect_language, translate
 from cepheid.model.catalogue import Catalogue
-from cepheid.model.diagnostics import SourceText, did_you_mean
+from cepheid.model.diagnostics import Diagnostic, SourceText, did_you_mean
 from cepheid.model.errors import QueryError
 from cepheid.model.options import Options, make_options
 from cepheid.planner.events_schema import schema_of
@@ -34,7 +34,7 @@ class CompiledQuery:
     @property
     def program(self) -> Program:
         """All queries of the text."""
-        return _program(self.source.text, self.source.name, self.language, (), True, "strict")
+        return _translated(self.source, self.language, Catalogue(), True, "strict").program
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -73,17 +73,13 @@ class CompiledQuery:
             statistics = load_statistics(statistics)
         return explain(self, make_options(options), schema, statistics)
 
+    def warnings(self, options: Options) -> tuple[Diagnostic, ...]:
+        """What is legal but doubtful in the text, under these options."""
+        return self._under(options).warnings
+
     def stages(self, options: Options) -> tuple[Query, ...]:
         """The chosen query and those whose events it reads, inputs first, under these options."""
-        declared = () if options.types is None else _frozen(options.types)
-        program = _program(
-            self.source.text,
-            self.source.name,
-            self.language,
-            declared,
-            options.discrete,
-            options.tie,
-        )
+        program = self._under(options).program
         made_by = {query.event_type: query for query in program.queries}
         needed: list[Query] = []
 
@@ -100,39 +96,32 @@ class CompiledQuery:
         need(program.query(self.name))
         return tuple(needed)
 
+    def _under(self, options: Options) -> _Translated:
+        catalogue = Catalogue.from_option(options.types)
+        return _translated(self.source, self.language, catalogue, options.discrete, options.tie)
+
 
 def compile_text(text: str, language: str | None = None, *, name: str = "query") -> CompiledQuery:
     """Translate and check a text; the language is told by its first words unless given."""
     source = SourceText(text, name)
     chosen = language.casefold() if language else detect_language(source)
-    program = _program(text, name, chosen, (), True, "strict")
+    program = _translated(source, chosen, Catalogue(), True, "strict").program
     return CompiledQuery(source, chosen, program.queries[-1].name)
 
 
-def _frozen(types: object) -> tuple[tuple[str, object], ...]:
-    assert isinstance(types, dict) or hasattr(types, "items")
-    return tuple(
-        (name, tuple(a.items()) if hasattr(a, "items") else tuple(a)) for name, a in types.items()
-    )
+class _Translated(NamedTuple):
+    """A text's program, and the warnings that its translation gave."""
+
+    program: Program
+    warnings: tuple[Diagnostic, ...]
 
 
 @lru_cache(maxsize=4096)
-def _program(
-    text: str,
-    name: str,
-    language: str,
-    types: tuple[tuple[str, tuple[object, ...]], ...],
-    discrete: bool,
-    tie: str,
-) -> Program:
-    catalogue = Catalogue.from_option(dict(_thawed(types))) if types else Catalogue()
-    return translate(SourceText(text, name), language, catalogue, discrete=discrete, tie=tie)
-
-
-def _thawed(types: tuple[tuple[str, tuple[object, ...]], ...]) -> dict[str, object]:
-    return {
-        name: dict(attributes)  # type: ignore[arg-type]
-        if attributes and isinstance(attributes[0], tuple)
-        else list(attributes)
-        for name, attributes in types
-    }
+def _translated(
+    source: SourceText, language: str, catalogue: Catalogue, discrete: bool, tie: str
+) -> _Translated:
+    found: list[Diagnostic] = []
+    program = translate(
+        source, language, catalogue, report=found.append, discrete=discrete, tie=tie
+    )
+    return _Translated(program, tuple(found))

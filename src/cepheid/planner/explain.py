@@ -21,9 +21,7 @@ from cepheid.algebra.pattern import Duration, Pattern, walk
 from cepheid.algebra.query import Query
 from cepheid.algebra.text import to_text
 from cepheid.kernels.sequence_source import sequence_source
-from cepheid.languages.registry import translate
 from cepheid.model.catalogue import AttributeType, Catalogue
-from cepheid.model.diagnostics import Diagnostic
 from cepheid.model.errors import OptionError, QueryError
 from cepheid.model.event_time import duration_text
 from cepheid.model.options import Options
@@ -61,19 +59,10 @@ def explain(
     blocks = [
         "\n".join(_stage(compiled, stage, options, schema, statistics)).rstrip() for stage in stages
     ]
-    found = warnings(compiled, options)
+    found = compiled.warnings(options)
     if found:
         blocks.append("\n".join(("Remarks on the text", *_indented(d.render() for d in found))))
     return "\n\n".join(blocks) + "\n"
-
-
-def warnings(compiled: CompiledQuery, options: Options) -> tuple[Diagnostic, ...]:
-    """What the language's checker finds legal but doubtful in the text."""
-    found: list[Diagnostic] = []
-    catalogue = Catalogue.from_option(options.types)
-    meaning = {"discrete": options.discrete, "tie": options.tie}
-    translate(compiled.source, compiled.language, catalogue, report=found.append, **meaning)
-    return tuple(found)
 
 
 def _stage(

@@ -1,4 +1,4 @@
-"""A query made ready for events of a known schema: bound, checked, planned."""
+"""A query made ready for events of a known schema: bound, optimised, planned, checked."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from cepheid.model.diagnostics import Diagnostic, did_you_mean
 from cepheid.model.errors import DataError, QueryError
 from cepheid.model.event_time import TimeDomain, parse_duration
 from cepheid.model.options import Options
+from cepheid.optimizer.optimizer import Optimised, optimise
 from cepheid.planner.match_schema import MatchForm, scalar_type
 from cepheid.planner.sequence_plan import Place, SequencePlan, plan_sequence
 
@@ -32,11 +33,14 @@ from cepheid.planner.sequence_plan import Place, SequencePlan, plan_sequence
 class Prepared:
     """A query ready to run: its plan, the form of its matches, and the columns it reads.
 
-    `lateness` is in the time column's unit. `column_types` hold what the schema said of the needed
-    columns; a column that dicts have not brought yet is missing there.
+    `query` holds the pattern as it was bound, which names its matches; `optimised` is the pattern
+    that was planned, with the trace of rewrites that led to it. `lateness` is in the time column's
+    unit. `column_types` hold what the schema said of the needed columns; a column that dicts have
+    not brought yet is missing there.
     """
 
     query: Query
+    optimised: Optimised
     plan: SequencePlan
     form: MatchForm
     options: Options
@@ -54,13 +58,14 @@ def prepare(
     open_schema: bool = False,
     known_parameters: Collection[str] = (),
 ) -> Prepared:
-    """Bind, check and plan a query; errors name the column and the place in the query.
+    """Bind, optimise, plan and check a query; errors name the column and the place in the query.
 
     `open_schema`: columns the schema lacks may still come (events given as dicts).
     """
     domain = time_domain(events, options)
     bound = bind_query(query, domain, options.params, known=known_parameters)
-    plan = plan_sequence(bound.pattern)
+    optimised = optimise(bound.pattern, off=options.plan.rules_off)
+    plan = plan_sequence(optimised.pattern)
     types = {f.name: scalar_type(f.type) for f in events}
     plan = _checked(plan, types, query)
     needed = _needed(plan, options)
@@ -77,7 +82,8 @@ def prepare(
         plan.absent,
     )
     found = {name: types[name] for name in needed if name in types}
-    return Prepared(bound, plan, form, options, domain, _lateness(options, domain), needed, found)
+    lateness = _lateness(options, domain)
+    return Prepared(bound, optimised, plan, form, options, domain, lateness, needed, found)
 
 
 def time_domain(events: pa.Schema, options: Options) -> TimeDomain:
@@ -96,7 +102,14 @@ def time_domain(events: pa.Schema, options: Options) -> TimeDomain:
             help=did_you_mean(options.end_column, events.names)
             or f"name it with time=; columns: {', '.join(events.names)}",
         )
-    return TimeDomain(pa.types.is_timestamp(events.field(where).type), options.tick_us)
+    kind = events.field(where).type
+    if not (pa.types.is_timestamp(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
+        raise DataError.of(
+            "bad-time-column",
+            f"the time column `{options.end_column}` holds {kind}, not integers or timestamps",
+            help="name the right column with time=, or cast it to timestamps or integer ticks",
+        )
+    return TimeDomain(pa.types.is_timestamp(kind), options.tick_us)
 
 
 def _lateness(options: Options, domain: TimeDomain) -> int:
@@ -149,7 +162,8 @@ def _needed(plan: SequencePlan, options: Options) -> tuple[str, ...]:
 
 def _refuse_missing(plan: SequencePlan, bound: Query, events: pa.Schema, options: Options) -> None:
     columns = [*_tests(plan), *(e for _, e in (bound.output.attributes if bound.output else ()))]
-    types_of = {c.variable: c.types for c in (*plan.components, *plan.negations)}
+    types_of = {component.variable: component.types for component in plan.components}
+    types_of |= {negation.variable: negation.types for negation in plan.negations}
     for expression in columns:
         for variable, name in sorted(attributes(expression)):
             if events.get_field_index(name) >= 0 or _declared_without(
@@ -157,12 +171,12 @@ def _refuse_missing(plan: SequencePlan, bound: Query, events: pa.Schema, options
             ):
                 continue
             raise _missing(name, variable, expression, events, bound)
-    for name in (options.type, options.id):
-        if name is not None and events.get_field_index(name) < 0:
+    for column in (options.type, options.id):
+        if column is not None and events.get_field_index(column) < 0:
             raise DataError.of(
                 "unknown-column",
-                f"the events have no column `{name}`",
-                help=did_you_mean(name, events.names)
+                f"the events have no column `{column}`",
+                help=did_you_mean(column, events.names)
                 or f"name the type column with type=; columns: {', '.join(events.names)}",
             )
 

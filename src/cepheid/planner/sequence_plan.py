@@ -1,8 +1,9 @@
 """The physical plan of a sequence with negations, read off a closed algebra tree.
 
-It recognises Guard*(Filter?(Within?(Seq(Atoms) | Atom))) (SPEC B4, the shape of every SASE query)
-and places each conjunct: tests of one component at its stack, equalities over all components as the
-partitioning key, the rest in construction, at the earliest level that has all its variables.
+It recognises guards, filters and windows, in any order, over a Seq of Atoms or one Atom (the shape
+of every SASE query, docs/semantics.md#sase) and places each conjunct: tests of one component at its
+stack, equalities over all components as the partitioning key, the rest in construction, at the
+earliest level that has all its variables.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from cepheid.algebra.pattern import (
     Seq,
     Side,
     TimeBound,
+    Window,
     Within,
 )
 from cepheid.model.errors import QueryError
@@ -94,7 +96,7 @@ class SequencePlan:
 
     @property
     def is_monotone(self) -> bool:
-        """Whether no later arrival can revoke a match: it may leave at once (SPEC C3)."""
+        """Whether no later arrival can revoke a match: it may leave at once."""
         return not self.negations
 
     @property
@@ -113,53 +115,74 @@ class SequencePlan:
 def plan_sequence(pattern: Pattern) -> SequencePlan:
     """The plan of a closed pattern, or a QueryError naming the node no kernel runs yet."""
     guards: list[Guard] = []
+    predicates: list[Expression] = []
+    windows: list[int] = []
+    absents: set[Absent] = set()
     node = pattern
-    while isinstance(node, Guard):
-        guards.append(node)
-        node = node.pattern
-    predicate: Expression = TRUE
-    absent = Absent.TRUE
-    window: int | None = None
-    while isinstance(node, Filter | Within):
-        if isinstance(node, Filter):
-            predicate = conjunction((node.predicate, predicate))
-            absent = node.absent
+    # Tests of whole matches may stand in any order: each decides about a match by its events alone.
+    while isinstance(node, Guard | Filter | Within):
+        if isinstance(node, Guard):
+            guards.append(node)
+        elif isinstance(node, Filter):
+            predicates.insert(0, node.predicate)
         else:
-            window = _window(node)
+            windows.append(_window(node))
+        if not isinstance(node, Within) and node.predicate != TRUE:
+            absents.add(node.absent)
         node = node.pattern
     order = Order.STRICT
-    if isinstance(node, Seq) and node.window is None:
-        atoms, order = node.patterns, node.order
-    else:
-        atoms = (node,)
-    names = []
-    for atom in atoms:
-        if not isinstance(atom, Atom):
-            raise _no_kernel(atom)
-        names.append(atom.variable)
-        absent = atom.absent if atom.predicate != TRUE else absent
-    own, joint = _split(predicate, tuple(names))
+    operands: tuple[Pattern, ...] = (node,)
+    if isinstance(node, Seq):
+        operands, order = node.patterns, node.order
+        if node.window is not None:
+            windows.append(_length(node, node.window, node.inclusive))
+    atoms = tuple(_atom(each) for each in operands)
+    names = tuple(atom.variable for atom in atoms)
+    tested = [*atoms, *(_atom(guard.negated) for guard in guards)]
+    absents.update(atom.absent for atom in tested if atom.predicate != TRUE)
+    if len(absents) > 1:
+        raise _no_kernel(pattern, "its conditions treat missing attributes in different ways")
+    own, joint = _split(conjunction(predicates), names)
     components = tuple(
-        Component(a.variable, a.types, conjunction((a.predicate, own[a.variable])))
-        for a in atoms
-        if isinstance(a, Atom)
+        Component(a.variable, a.types, conjunction((a.predicate, own[a.variable]))) for a in atoms
     )
-    negations = tuple(_negation(guard, tuple(names)) for guard in reversed(guards))
+    negations = tuple(_negation(guard, names) for guard in reversed(guards))
+    moves_end = any(guard.ends_match for guard in guards)
+    if moves_end and len({n.reach for n in negations if n.place is Place.END}) != 1:
+        raise _no_kernel(pattern, "its negated ends do not agree on the end of a match")
     return SequencePlan(
         components,
         negations,
         joint,
-        window,
+        min(windows, default=None),
         Order.SEQUENCE in (order, *(guard.order for guard in guards)),
-        absent,
-        any(guard.ends_match for guard in guards),
+        next(iter(absents), Absent.TRUE),
+        moves_end,
     )
 
 
 def _window(node: Within) -> int:
-    if node.measure is not Measure.LAST_MINUS_FIRST or not isinstance(node.window, int):
+    below = node.pattern
+    while isinstance(below, Guard | Filter | Within):
+        if isinstance(below, Guard) and below.ends_match:
+            raise _no_kernel(node, "it measures up to an end that a negation has moved")
+        below = below.pattern
+    if node.measure is not Measure.LAST_MINUS_FIRST:
         raise _no_kernel(node)
-    return node.window + node.ticks + (1 if node.inclusive else 0)
+    return _length(node, node.window, node.inclusive) + node.ticks
+
+
+def _length(node: Pattern, window: Window, inclusive: bool) -> int:
+    """The window as the strict bound that kernels test; for instants all measures agree."""
+    if not isinstance(window, int):
+        raise _no_kernel(node)
+    return window + 1 if inclusive else window
+
+
+def _atom(node: Pattern) -> Atom:
+    if not isinstance(node, Atom):
+        raise _no_kernel(node)
+    return node
 
 
 def _split(
@@ -179,9 +202,7 @@ def _split(
 
 
 def _negation(guard: Guard, names: tuple[str, ...]) -> Negation:
-    atom = guard.negated
-    if not isinstance(atom, Atom):
-        raise _no_kernel(atom)
+    atom = _atom(guard.negated)
     own: list[Expression] = [atom.predicate]
     joint: list[Expression] = []
     for part in conjuncts(guard.predicate):
@@ -202,27 +223,30 @@ def _negation(guard: Guard, names: tuple[str, ...]) -> Negation:
 def _placed(guard: Guard, names: tuple[str, ...]) -> tuple[Place, int, int]:
     low, high, window = guard.low, guard.high, guard.window
     first, last = names[0], names[-1]
-    if low.windows == 0 and high.windows == 0 and not guard.low_closed and not guard.high_closed:
+    if guard.low_closed:
+        raise _no_kernel(guard)
+    if not guard.high_closed and not low.ticks and not high.ticks:
         for i in range(len(names) - 1):
-            if _is(low, Side.END, names[i]) and _is(high, Side.START, names[i + 1]):
+            if _is(low, Side.END, names[i], 0) and _is(high, Side.START, names[i + 1], 0):
                 return Place.MIDDLE, i, 0
-    if isinstance(window, int) and not guard.low_closed:
-        if low.windows == -1 and _is(low, Side.END, last) and _is(high, Side.START, first):
+    if isinstance(window, int):
+        is_before = _is(low, Side.END, last, -1) and _is(high, Side.START, first, 0)
+        if is_before and not guard.high_closed and not high.ticks:
             return Place.START, -1, window - low.ticks
-        if high.windows == 1 and _is(low, Side.END, last) and _is(high, Side.START, first):
+        if _is(low, Side.END, last, 0) and _is(high, Side.START, first, 1) and not low.ticks:
             return Place.END, len(names) - 1, window + high.ticks
     raise _no_kernel(guard)
 
 
-def _is(bound: TimeBound, side: Side, variable: str) -> bool:
-    return bound.side is side and bound.groups == ((variable,),)
+def _is(bound: TimeBound, side: Side, variable: str, windows: int) -> bool:
+    return bound.side is side and bound.groups == ((variable,),) and bound.windows == windows
 
 
-def _no_kernel(node: Pattern) -> QueryError:
+def _no_kernel(node: Pattern, why: str | None = None) -> QueryError:
     kind = type(node).__name__
     return QueryError.of(
         "no-kernel",
-        f"there is no kernel for this use of {kind}",
+        f"there is no kernel for this use of {kind}" + (f": {why}" if why else ""),
         help="sequences of event types with negated components can be run",
     )
 
@@ -250,8 +274,9 @@ def find_key(plan: SequencePlan, allowed: frozenset[str] | None = None) -> Key |
     """The equivalence tests over all positive components, as one combined key (SASE's PAIS).
 
     Sound only while no key attribute is absent in a row: equality by way of an absent value is not
-    transitive (SPEC F), so hosts leave the key when they meet one. `allowed` limits the attributes
-    of the first component that may take part (the paper's experiments partition by one).
+    transitive (docs/semantics.md#null-and-absent), so hosts leave the key when they meet one.
+    `allowed` limits the attributes of the first component that may take part (the paper's
+    experiments partition by one).
     """
     if plan.length < 2 and not plan.negations:
         return None

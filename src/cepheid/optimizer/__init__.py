@@ -1,0 +1,1 @@
+"""Rewriting a pattern into a cheaper one that means the same."""
