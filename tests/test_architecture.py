@@ -103,8 +103,8 @@ def relative(path: Path) -> str:
 
 
 def inner_sources() -> list[Path]:
-    """All files that belong to a layer: `__init__.py` of the package stands above them all."""
-    return [path for path in SOURCES if relative(path) != "__init__.py"]
+    """All files that belong to a layer: the package's doors stand above them all."""
+    return [path for path in SOURCES if relative(path) not in ("__init__.py", "__main__.py")]
 
 
 def test_every_module_belongs_to_a_layer() -> None:

@@ -1,0 +1,224 @@
+"""Arguments that several commands share, and what they become: a query and its options."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cepheid.model.diagnostics import did_you_mean
+from cepheid.model.errors import OptionError
+from cepheid.model.options import Options, PlanOptions, Value, make_options
+
+_QUERY, _EVENTS, _MEANING = "Query", "Events", "Meaning"
+
+QueryFile = Annotated[
+    Path | None,
+    typer.Argument(metavar="QUERY_FILE", help="The query's file; - reads it from standard input."),
+]
+QueryText = Annotated[
+    str | None,
+    typer.Option("-q", "--query-text", help="The query itself.", rich_help_panel=_QUERY),
+]
+QueryName = Annotated[
+    str | None,
+    typer.Option(
+        "--query", metavar="NAME", help="Which query of a program; else the last.",
+        rich_help_panel=_QUERY,
+    ),
+]  # fmt: skip
+Language = Annotated[
+    str | None,
+    typer.Option(help="The query's language; else told by its words.", rich_help_panel=_QUERY),
+]
+Params = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param", metavar="NAME=VALUE", rich_help_panel=_QUERY,
+        help="A value for :NAME in the query: a number, true, false, or text (quote '7' to force).",
+    ),
+]  # fmt: skip
+TypeColumn = Annotated[
+    str, typer.Option("--type-column", help="Column of the event type.", rich_help_panel=_EVENTS)
+]
+TimeColumn = Annotated[
+    str,
+    typer.Option("--time", help="Column of time: timestamps or ticks.", rich_help_panel=_EVENTS),
+]
+IdColumn = Annotated[
+    str | None,
+    typer.Option("--id", help="Column that identifies an event.", rich_help_panel=_EVENTS),
+]
+TypesFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--types", metavar="FILE", rich_help_panel=_EVENTS,
+        help='JSON with the attributes of each type, {"Shelf": ["id"]}: else null means absent.',
+    ),
+]  # fmt: skip
+Lateness = Annotated[
+    str,
+    typer.Option(
+        help='How late events may come, "10 s" or ticks.', rich_help_panel=_EVENTS
+    ),
+]  # fmt: skip
+Tick = Annotated[
+    str | None,
+    typer.Option(help='Length of one tick, "1 s", for windows in units.', rich_help_panel=_EVENTS),
+]
+Continuous = Annotated[
+    bool,
+    typer.Option("--continuous", help="Time is dense, not discrete.", rich_help_panel=_MEANING),
+]
+Tie = Annotated[
+    str,
+    typer.Option(
+        help="Events of one time: strict (unordered) or seqno (as they came).",
+        rich_help_panel=_MEANING,
+    ),
+]
+Plan = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plan", metavar="NAME=VALUE", rich_help_panel=_MEANING,
+        help="Force a plan option, e.g. partition=none.",
+    ),
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class GivenOptions:
+    """What was given on the command line, before it is checked."""
+
+    type_column: str = "type"
+    time: str = "ts"
+    id: str | None = None
+    types: Path | None = None
+    lateness: str = "0"
+    tick: str | None = None
+    params: Sequence[str] | None = None
+    continuous: bool = False
+    tie: str = "strict"
+    plan: Sequence[str] | None = None
+
+    def as_keywords(self) -> dict[str, Any]:
+        """The keyword arguments of `detect` and its kin, at their defaults left out."""
+        given: dict[str, Any] = {
+            "type": self.type_column,
+            "time": self.time,
+            "id": self.id,
+            "lateness": _duration(self.lateness),
+            "tick": None if self.tick is None else _duration(self.tick),
+            "types": None if self.types is None else read_types(self.types),
+            "params": dict(_parameter(each) for each in self.params or ()),
+            "discrete": not self.continuous,
+            "tie": self.tie,
+            "plan": dict(_plan_option(each) for each in self.plan or ()),
+        }
+        return {name: value for name, value in given.items() if value not in (None, {})}
+
+    def as_options(self) -> Options:
+        """The checked options."""
+        return make_options(self.as_keywords())
+
+
+def read_query(file: Path | None, text: str | None) -> tuple[str, str]:
+    """The query's text and the name it goes by in messages."""
+    if (file is None) == (text is None):
+        raise OptionError.of(
+            "which-query",
+            "give the query either as a file or with --query-text",
+            help="cepheid run query.sase --events events.csv",
+        )
+    if text is not None:
+        return text, "query"
+    assert file is not None
+    if str(file) == "-":
+        return sys.stdin.read(), "standard input"
+    try:
+        return file.read_text("utf-8"), str(file)
+    except UnicodeDecodeError:
+        raise OptionError.of(
+            "query-not-text",
+            f"`{file}` is not a text in UTF-8",
+            help="the query's file comes first, the events go with --events",
+        ) from None
+
+
+def read_types(path: Path) -> Mapping[str, Any]:
+    """The attributes of each event type, from a JSON file."""
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except ValueError as problem:
+        raise OptionError.of(
+            "bad-types-file",
+            f"`{path}` is not JSON: {problem}",
+            help='write e.g. {"Shelf": ["id"], "Exit": {"id": "int"}}',
+        ) from None
+    if not isinstance(found, dict):
+        raise OptionError.of(
+            "bad-types-file",
+            f"`{path}` does not hold an object with a type for each name",
+            help='write e.g. {"Shelf": ["id"], "Exit": {"id": "int"}}',
+        )
+    return found
+
+
+def _duration(text: str) -> int | str:
+    return int(text) if re.fullmatch(r"-?\d+", text.strip()) else text
+
+
+def _assignment(text: str, option: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise OptionError.of(
+            "bad-assignment",
+            f"{option} {text}: a name and a value are wanted",
+            help=f"write {option} NAME=VALUE",
+        )
+    return name.strip().removeprefix(":"), value
+
+
+def _parameter(text: str) -> tuple[str, Value]:
+    name, value = _assignment(text, "--param")
+    return name, as_value(value)
+
+
+def as_value(text: str) -> Value:
+    """A number or truth value if it reads as one, else the text; quotes make it a text.
+
+    >>> as_value("12"), as_value("1.5"), as_value("true"), as_value("John"), as_value("'12'")
+    (12, 1.5, True, 'John', '12')
+    """
+    if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
+        return text[1:-1]
+    if text.casefold() in ("true", "false"):
+        return text.casefold() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _plan_option(text: str) -> tuple[str, Value]:
+    name, value = _assignment(text, "--plan")
+    known = {field.name: field.type for field in fields(PlanOptions)}
+    if name not in known:
+        raise OptionError.of(
+            "unknown-option",
+            f"there is no plan option `{name}`",
+            help=did_you_mean(name, known) or f"options: {', '.join(sorted(known))}",
+        )
+    read = as_value(value)
+    wanted = "true or false" if known[name] == "bool" else "a word"
+    if (known[name] == "bool") != isinstance(read, bool):
+        raise OptionError.of("bad-plan-option", f"plan option {name}={value} is not {wanted}")
+    return name, read

@@ -1,0 +1,234 @@
+"""One event file of each format as Arrow batches, with times as timestamps in microseconds."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.json
+
+from cepheid.model.errors import DataError
+
+_BLOCK = 4 << 20
+"""Bytes of text read at once; the first block decides the columns' types."""
+_ROWS = 1 << 16
+_SAMPLED_LINES = 200
+
+_ISO_TIME = re.compile(
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?P<zone>Z|[+-]\d\d(?::?\d\d)?)?"
+)
+
+
+class TypesChanged(Exception):
+    """Rows do not fit the types that earlier ones had: they must all be read before choosing."""
+
+
+class Reader(Protocol):
+    """A file that is open: its columns, its rows, and how many bytes of it have been read."""
+
+    schema: pa.Schema
+
+    @property
+    def position(self) -> int:
+        """Bytes read so far."""
+        ...
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows in order."""
+        ...
+
+
+def open_reader(
+    file: Path, kind: str, text_column: str, *, like: pa.Schema | None = None
+) -> Reader:
+    """Open a file; `like` gives the types that an earlier file of the same path had."""
+    try:
+        match kind:
+            case "parquet":
+                return _ParquetReader(file)
+            case "csv":
+                return _CsvReader(file, text_column, like)
+            case _:
+                return _JsonReader(file, like)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
+        raise _unreadable(file, kind, problem) from None
+
+
+def read_whole(file: Path, kind: str, text_column: str) -> pa.Table:
+    """All rows of a file, with types that fit every one of them."""
+    try:
+        match kind:
+            case "parquet":
+                reader = _ParquetReader(file)
+                return pa.Table.from_batches(list(reader.batches()), reader.schema)
+            case "csv":
+                return _whole_csv(file, text_column)
+            case _:
+                return _whole_json(file)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
+        raise _unreadable(file, kind, problem) from None
+
+
+class _ParquetReader:
+    def __init__(self, file: Path) -> None:
+        # Loads much more than the readers of text do, which a small CSV would wait for.
+        from pyarrow.parquet import ParquetFile  # noqa: PLC0415
+
+        self._file = ParquetFile(file)
+        self._size = file.stat().st_size
+        self._read = 0
+        self.schema: pa.Schema = self._file.schema_arrow
+
+    @property
+    def position(self) -> int:
+        return self._size * self._read // max(1, self._file.metadata.num_rows)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._file.iter_batches(batch_size=_ROWS):
+            self._read += batch.num_rows
+            yield batch
+
+
+class _TextReader:
+    """What CSV and JSON lines share: text in blocks, perhaps compressed."""
+
+    def __init__(self, file: Path) -> None:
+        self._raw = pa.OSFile(str(file), "rb")
+        self._size = file.stat().st_size
+        self._reader: Any = None
+
+    @property
+    def position(self) -> int:
+        return self._size if self._raw.closed else self._raw.tell()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from (batch for batch in self._reader if batch.num_rows)
+        except pa.ArrowInvalid:
+            raise TypesChanged from None
+
+    def _stream(self, file: Path) -> Any:
+        codec = _codec(file)
+        return self._raw if codec is None else pa.CompressedInputStream(self._raw, codec)
+
+
+class _CsvReader(_TextReader):
+    def __init__(self, file: Path, text_column: str, like: pa.Schema | None) -> None:
+        super().__init__(file)
+        types = like
+        if types is None:
+            with _open(file) as stream:
+                types = _timestamps_in_microseconds(_csv(stream, text_column, {}).schema)
+        known = {each.name: each.type for each in types if not pa.types.is_null(each.type)}
+        self._reader = _csv(self._stream(file), text_column, known)
+        self.schema: pa.Schema = self._reader.schema
+
+
+def _csv(stream: Any, text_column: str, types: dict[str, pa.DataType]) -> Any:
+    return pa.csv.open_csv(
+        stream,
+        read_options=pa.csv.ReadOptions(block_size=_BLOCK, use_threads=False),
+        convert_options=_csv_conversion({**types, text_column: pa.string()}),
+    )
+
+
+def _csv_conversion(types: dict[str, pa.DataType]) -> Any:
+    """An empty field is a null, a quoted one an empty text."""
+    return pa.csv.ConvertOptions(
+        strings_can_be_null=True, quoted_strings_can_be_null=False, column_types=types
+    )
+
+
+def _whole_csv(file: Path, text_column: str) -> pa.Table:
+    with _open(file) as stream:
+        options = _csv_conversion({text_column: pa.string()})
+        table = pa.csv.read_csv(stream, convert_options=options)
+    return table.cast(_timestamps_in_microseconds(table.schema))
+
+
+class _JsonReader(_TextReader):
+    def __init__(self, file: Path, like: pa.Schema | None) -> None:
+        super().__init__(file)
+        self._reader = pa.json.open_json(
+            self._stream(file),
+            read_options=pa.json.ReadOptions(block_size=_BLOCK, use_threads=False),
+            parse_options=pa.json.ParseOptions(explicit_schema=like or _text_columns(file)),
+        )
+        self.schema: pa.Schema = self._reader.schema
+
+
+def _whole_json(file: Path) -> pa.Table:
+    with _open(file) as stream:
+        options = pa.json.ParseOptions(explicit_schema=_text_columns(file))
+        return pa.json.read_json(stream, parse_options=options)
+
+
+def _text_columns(file: Path) -> pa.Schema:
+    """Columns of text: times where all first values are times as ISO 8601 writes them.
+
+    Left to itself the reader takes `2020-01-01` for a time, and `2020-01-01T00:00:00.5Z` for none.
+    """
+    zoned: dict[str, bool] = {}
+    texts: set[str] = set()
+    others: set[str] = set()
+    for name, value in _sampled_values(file):
+        if not isinstance(value, str):
+            others.add(name)
+        elif (found := _ISO_TIME.fullmatch(value)) is None:
+            texts.add(name)
+        else:
+            zoned[name] = zoned.get(name, False) or found["zone"] is not None
+    fields: list[tuple[str, pa.DataType]] = [(name, pa.string()) for name in texts - others]
+    fields += [
+        (name, pa.timestamp("us", "UTC" if has_zone else None))
+        for name, has_zone in zoned.items()
+        if name not in texts | others
+    ]
+    return pa.schema(fields)
+
+
+def _sampled_values(file: Path) -> Iterator[tuple[str, Any]]:
+    with _open(file) as stream:
+        head = stream.read(_BLOCK // 16).decode("utf-8", errors="replace")
+    for line in head.split("\n")[:_SAMPLED_LINES]:
+        try:
+            row = json.loads(line)
+        except ValueError:  # cut in the middle, or broken: the reader will tell
+            continue
+        if isinstance(row, dict):
+            yield from ((name, value) for name, value in row.items() if value is not None)
+
+
+def _open(file: Path) -> Any:
+    return pa.input_stream(str(file), compression=_codec(file))
+
+
+def _codec(file: Path) -> Any:
+    return {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}.get(file.suffix.lower())
+
+
+def _timestamps_in_microseconds(schema: pa.Schema) -> pa.Schema:
+    """Whole seconds in the first rows do not mean that no later time has a fraction."""
+    fields = []
+    for column in schema:
+        kind = column.type
+        if pa.types.is_timestamp(kind) and kind.unit in ("s", "ms"):
+            column = column.with_type(pa.timestamp("us", kind.tz))
+        fields.append(column)
+    return pa.schema(fields)
+
+
+def _unreadable(file: Path, kind: str, problem: Exception) -> DataError:
+    helps = {
+        "json": "each line must hold one object: these are JSON lines, not one large array",
+        "csv": "the first line must name the columns, and every line must have as many fields",
+        "parquet": "the file must be a whole Parquet file",
+    }
+    return DataError.of(
+        "unreadable-events", f"`{file}` cannot be read: {problem}", help=helps.get(kind)
+    )

@@ -1,0 +1,95 @@
+"""`cepheid explain`: what a query means, how it will run, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cepheid import compile
+from cepheid.cli.arguments import (
+    Continuous,
+    GivenOptions,
+    IdColumn,
+    Language,
+    Lateness,
+    Params,
+    Plan,
+    QueryFile,
+    QueryName,
+    QueryText,
+    Tick,
+    Tie,
+    TimeColumn,
+    TypeColumn,
+    TypesFile,
+    read_query,
+)
+from cepheid.cli.event_files import EventFiles
+from cepheid.cli.schema_text import read_schema
+from cepheid.model.errors import OptionError
+
+app = typer.Typer(rich_markup_mode="rich", add_completion=False)
+
+
+@app.command(no_args_is_help=True)
+def explain(
+    query_file: QueryFile = None,
+    events: Annotated[
+        Path | None,
+        typer.Option("--events", "-e", help="Event files whose columns decide the plan."),
+    ] = None,
+    schema: Annotated[
+        str | None,
+        typer.Option(help="The columns instead: type:string,ts:timestamp,id:int."),
+    ] = None,
+    stats: Annotated[
+        Path | None, typer.Option(help="Statistics of the events, made by cepheid analyze.")
+    ] = None,
+    input_format: Annotated[
+        str | None, typer.Option(help="parquet, csv or json; else told by the files' names.")
+    ] = None,
+    query_text: QueryText = None,
+    query: QueryName = None,
+    language: Language = None,
+    param: Params = None,
+    type_column: TypeColumn = "type",
+    time: TimeColumn = "ts",
+    id: IdColumn = None,
+    types: TypesFile = None,
+    lateness: Lateness = "0",
+    tick: Tick = None,
+    continuous: Continuous = False,
+    tie: Tie = "strict",
+    plan: Plan = None,
+) -> None:
+    """
+    Show what a query means, how it will run, and why.
+
+    Told are the algebra, the key, where each condition runs, the form of the
+    output, how long events are kept, and what to be careful about; with --stats
+    also how much to expect.
+
+    [bold]Examples[/bold]
+
+      cepheid explain query.sase
+      cepheid explain query.sase --events events.parquet --stats stats.json
+      cepheid explain query.sase --schema type:string,ts:timestamp,id:int
+      cepheid explain query.sase --plan partition=none
+    """
+    text, name = read_query(query_file, query_text)
+    compiled = compile(text, language, name=name)
+    if query is not None:
+        compiled = compiled[query]
+    given = GivenOptions(type_column, time, id, types, lateness, tick, param, continuous, tie, plan)
+    if events is not None and schema is not None:
+        message = "both --events and --schema tell the columns"
+        raise OptionError.of("two-schemas", message, help="give one of the two")
+    columns = None
+    if events is not None:
+        columns = EventFiles.find(events, input_format, text_column=type_column).schema()
+    elif schema is not None:
+        columns = read_schema(schema)
+    told = compiled.explain(columns, statistics=stats, **given.as_keywords())
+    typer.echo(told, nl=False)

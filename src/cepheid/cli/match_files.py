@@ -1,0 +1,212 @@
+"""Matches written to files or standard output: Parquet, CSV or JSON lines, portion by portion."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+from abc import ABC, abstractmethod
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Protocol, Self
+
+import pyarrow as pa
+import pyarrow.csv
+
+from cepheid.cli.nested_columns import flat_table, plain_table
+from cepheid.model.errors import OptionError
+
+SUFFIXES = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+FORMATS = ("parquet", "csv", "jsonl")
+
+
+def output_format(out: Path | None, wanted: str | None) -> str:
+    """The format asked for, or the one that the file's name tells; `table` for a terminal."""
+    if wanted is not None:
+        chosen = {"json": "jsonl"}.get(wanted, wanted)
+        if chosen not in (*FORMATS, "table"):
+            raise OptionError.of(
+                "unknown-format",
+                f"there is no format `{wanted}`",
+                help=f"formats: {', '.join((*FORMATS, 'table'))}",
+            )
+        if chosen == "table" and out is not None:
+            message = "a table is for the terminal, not for a file"
+            raise OptionError.of("unknown-format", message, help="leave out --out or --format")
+        return chosen
+    if out is None:
+        return "table"
+    if str(out) == "-":
+        return "jsonl"
+    if not out.suffix:
+        return "parquet"
+    if out.suffix.lower() not in SUFFIXES:
+        raise OptionError.of(
+            "unknown-format",
+            f"cannot tell the format of `{out.name}` from its name",
+            help=f"end it in {', '.join(SUFFIXES)}, or give --format",
+        )
+    return SUFFIXES[out.suffix.lower()]
+
+
+class MatchFile(ABC):
+    """Matches on their way to a place; `with` decides whether they get there."""
+
+    def __init__(self, place: _Place) -> None:
+        self._place = place
+        self._stream = place.stream
+
+    def write(self, table: pa.Table) -> None:
+        """Add matches."""
+        self._write(plain_table(table))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end()
+        if kind is None:
+            self._place.keep()
+        else:
+            self._place.discard()
+
+    @abstractmethod
+    def _write(self, table: pa.Table) -> None:
+        """Add matches in the file's format."""
+
+    @abstractmethod
+    def _end(self) -> None:
+        """Write what stands at the end of the file."""
+
+
+def open_match_file(path: Path | None, kind: str, schema: pa.Schema) -> MatchFile:
+    """A file for matches of this schema; None and `-` are standard output, no suffix a folder."""
+    place: _Place
+    if path is None or str(path) == "-":
+        if kind == "parquet":
+            message = "Parquet cannot be written to standard output"
+            raise OptionError.of("unknown-format", message, help="name a file with --out")
+        place = _StandardOutput()
+    else:
+        place = _File(path if path.suffix else _part_of(path, kind))
+    match kind:
+        case "parquet":
+            return _ParquetFile(place, schema)
+        case "csv":
+            return _CsvFile(place, schema)
+        case _:
+            return _JsonLinesFile(place)
+
+
+def refuse_full_folder(folder: Path) -> None:
+    """Parts of another answer must not mix with this one."""
+    if folder.exists() and (folder.is_file() or any(folder.iterdir())):
+        message = f"`{folder}` exists and is not empty"
+        raise OptionError.of("output-exists", message, help="choose another folder")
+
+
+def _part_of(folder: Path, kind: str) -> Path:
+    refuse_full_folder(folder)
+    return folder / f"part-00000.{kind}"
+
+
+class _Place(Protocol):
+    """Where bytes go, and when they count."""
+
+    stream: IO[bytes]
+
+    def keep(self) -> None:
+        """All is written."""
+        ...
+
+    def discard(self) -> None:
+        """It went wrong, or must begin anew."""
+        ...
+
+
+class _File:
+    """A file that gets its name when it is whole."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
+        self._unfinished = path.with_name(f".{path.name}.unfinished")
+        self.stream: IO[bytes] = self._unfinished.open("wb")
+
+    def keep(self) -> None:
+        self.stream.close()
+        self._unfinished.replace(self._path)
+
+    def discard(self) -> None:
+        self.stream.close()
+        self._unfinished.unlink(missing_ok=True)
+
+
+class _StandardOutput:
+    """What was printed cannot be taken back, so it waits until the run cannot begin anew."""
+
+    def __init__(self) -> None:
+        self.stream: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (open until kept)
+
+    def keep(self) -> None:
+        self.stream.seek(0)
+        shutil.copyfileobj(self.stream, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+        self.stream.close()
+
+    def discard(self) -> None:
+        self.stream.close()
+
+
+class _ParquetFile(MatchFile):
+    def __init__(self, place: _Place, schema: pa.Schema) -> None:
+        # Loads much more than the writers of text do.
+        from pyarrow.parquet import ParquetWriter  # noqa: PLC0415
+
+        super().__init__(place)
+        self._schema = plain_table(schema.empty_table()).schema
+        self._writer = ParquetWriter(self._stream, self._schema, compression="zstd")
+
+    def _write(self, table: pa.Table) -> None:
+        self._writer.write_table(table.cast(self._schema))
+
+    def _end(self) -> None:
+        self._writer.close()
+
+
+class _CsvFile(MatchFile):
+    def __init__(self, place: _Place, schema: pa.Schema) -> None:
+        super().__init__(place)
+        self._schema = flat_table(plain_table(schema.empty_table())).schema
+        self._writer = pa.csv.CSVWriter(self._stream, self._schema)
+
+    def _write(self, table: pa.Table) -> None:
+        self._writer.write_table(flat_table(table).cast(self._schema))
+
+    def _end(self) -> None:
+        self._writer.close()
+
+
+class _JsonLinesFile(MatchFile):
+    def _write(self, table: pa.Table) -> None:
+        for batch in table.to_batches(max_chunksize=4096):
+            lines = [
+                json.dumps(row, ensure_ascii=False, default=_as_json) for row in batch.to_pylist()
+            ]
+            self._stream.write("".join(f"{line}\n" for line in lines).encode())
+
+    def _end(self) -> None:
+        self._stream.flush()
+
+
+def _as_json(value: Any) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    return str(value)

@@ -1,0 +1,84 @@
+"""Where a run's matches go: a file, or a table that the terminal shows at the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from cepheid.cli.match_files import MatchFile, open_match_file
+from cepheid.cli.nested_columns import plain_table
+from cepheid.hosts.matches import Matches
+
+_ROWS = 1 << 16
+
+
+class FileSink:
+    """Writes matches as they come."""
+
+    def __init__(self, path: Path | None, kind: str) -> None:
+        """`path` None is standard output."""
+        self._path = path
+        self._kind = kind
+        self._file: MatchFile | None = None
+
+    def accept(self, matches: Matches) -> None:
+        """Write them; the first ones, even if none, tell the columns."""
+        if self._file is None:
+            self._file = open_match_file(self._path, self._kind, matches.form.schema)
+        for table in matches.tables(_ROWS):
+            self._file.write(table)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._file is not None:
+            self._file.__exit__(kind, error, trace)
+
+
+class FirstMatches:
+    """Keeps the first matches and counts all."""
+
+    def __init__(self, limit: int) -> None:
+        """At most `limit` are kept."""
+        self.total = 0
+        self._limit = limit
+        self._tables: list[pa.Table] = []
+        self._kept = 0
+
+    def accept(self, matches: Matches) -> None:
+        """Count them, keep some."""
+        self.total += len(matches)
+        if not self._tables:
+            self._tables.append(matches.form.empty())
+        for table in matches.tables(max(1, self._limit)):
+            if self._kept >= self._limit:
+                break
+            first = table.slice(0, self._limit - self._kept)
+            self._tables.append(first)
+            self._kept += first.num_rows
+
+    @property
+    def table(self) -> pa.Table:
+        """The matches kept."""
+        tables = [plain_table(table) for table in self._tables]
+        return pa.concat_tables(tables, promote_options="permissive")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        return None

@@ -1,0 +1,195 @@
+"""Matches for people: a table in the terminal, each event as `id@time` and what matters of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from cepheid import CompiledQuery
+from cepheid.cli.run_request import RunRequest
+from cepheid.model.options import Options, make_options
+from cepheid.planner.prepare import prepare
+from cepheid.planner.sequence_plan import find_key
+from cepheid.report.time_axis import DAY, MILLISECOND, SECOND, TimeScale
+
+_MOST_ATTRIBUTES = 3
+_LEAST_WIDTH = 100
+_COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "red")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What to show of each event: its id, time and type columns, keys once, other attributes."""
+
+    time: str
+    type: str
+    id: str | None = None
+    keys: Sequence[str] = ()
+    attributes: Sequence[str] = ()
+
+
+def show_matches_of(
+    request: RunRequest, compiled: CompiledQuery, matches: pa.Table, total: int
+) -> None:
+    """Print the matches of a run: keys once, and of each event what the query tests."""
+    options = make_options(request.options)
+    keys, tested = _attributes_of(compiled, options, matches)
+    shown = Shown(
+        time=options.end_column,
+        type=options.type,
+        id=options.id,
+        keys=keys,
+        attributes=tested if request.show is None else request.show,
+    )
+    show_matches(matches, total, shown, Console())
+
+
+def _attributes_of(
+    compiled: CompiledQuery, options: Options, matches: pa.Table
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The attributes of the key, and the others that the query's conditions name."""
+    variables = [f.type for f in matches.schema if pa.types.is_struct(f.type)]
+    if not variables:
+        return (), ()
+    event = variables[0]
+    schema = pa.schema([event.field(i) for i in range(event.num_fields)])
+    query = compiled.stages(options)[-1]
+    prepared = prepare(
+        query, options, schema, open_schema=True, known_parameters=compiled.parameters
+    )
+    key = find_key(prepared.plan)
+    keys = (
+        () if key is None else tuple(dict.fromkeys(n for names in key.of.values() for n in names))
+    )
+    return keys, tuple(name for name in prepared.needed_columns if name not in keys)
+
+
+def show_matches(matches: pa.Table, total: int, shown: Shown, console: Console) -> None:
+    """Print the first matches and how many there are in all."""
+    if total == 0:
+        console.print("no matches")
+        return
+    if console.width < _LEAST_WIDTH and not console.is_terminal:
+        console.width = _LEAST_WIDTH
+    rows = sorted(matches.to_pylist(), key=lambda row: (row["end"], row["start"]))
+    variables = [f.name for f in matches.schema if pa.types.is_struct(f.type)]
+    if variables:
+        console.print(_events_table(rows, variables, shown))
+    else:
+        console.print(_values_table(matches, rows))
+    console.print(_count(len(rows), total))
+
+
+def _count(shown: int, total: int) -> Text:
+    if shown < total:
+        text = Text(f"{total:,} matches, the first {shown:,} shown")
+        text.append("; --limit shows more, --out writes them all", style="dim")
+        return text
+    return Text("1 match" if total == 1 else f"{total:,} matches")
+
+
+def _events_table(rows: list[dict[str, Any]], variables: list[str], shown: Shown) -> Table:
+    scale = TimeScale.of(rows[0]["start"])
+    form = _TimeForm.of(rows, variables, shown.time, scale)
+    keys = [key for key in shown.keys if all(_same(row, variables, key) for row in rows)]
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    for key in keys:
+        table.add_column(key, style="bold")
+    for number, variable in enumerate(variables):
+        kinds = {row[variable].get(shown.type) for row in rows if row[variable]}
+        kind = f"\n[dim]{kinds.pop()}[/dim]" if len(kinds) == 1 else ""
+        table.add_column(f"{variable}{kind}", style=_COLOURS[number % len(_COLOURS)])
+    table.add_column("length", justify="right", style="dim")
+    others = [name for name in shown.attributes if name not in keys]
+    for row in rows:
+        cells = [_value(_first(row, variables, key)) for key in keys]
+        cells += [_event(row[variable], form, shown, others) for variable in variables]
+        length = scale.number(row["end"]) - scale.number(row["start"])
+        table.add_row(*cells, scale.duration(length))
+    return table
+
+
+def _values_table(matches: pa.Table, rows: list[dict[str, Any]]) -> Table:
+    """A query with RETURN: the derived events."""
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    names = [name for name in matches.column_names if name not in ("match_id", "query")]
+    for name in names:
+        number = pa.types.is_integer(matches.schema.field(name).type)
+        table.add_column(name, justify="right" if number else "left")
+    for row in rows:
+        table.add_row(*(_value(row[name]) for name in names))
+    return table
+
+
+@dataclass(frozen=True, slots=True)
+class _TimeForm:
+    """How precisely moments must be told, so that those shown differ."""
+
+    scale: TimeScale
+    precision: int
+    with_date: bool
+
+    @classmethod
+    def of(
+        cls, rows: list[dict[str, Any]], variables: list[str], time: str, scale: TimeScale
+    ) -> _TimeForm:
+        moments = [
+            scale.number(row[variable][time])
+            for row in rows
+            for variable in variables
+            if row[variable] and row[variable].get(time) is not None
+        ]
+        precision = next(
+            step
+            for step in (SECOND, MILLISECOND, 1)
+            if step == 1 or len({moment // step for moment in moments}) == len(set(moments))
+        )
+        days = {moment // DAY for moment in moments}
+        return cls(scale, precision, with_date=scale.is_clock and len(days) > 1)
+
+    def text(self, value: Any) -> str:
+        number = self.scale.number(value)
+        return self.scale.instant(number, precision=self.precision, with_date=self.with_date)
+
+
+def _event(
+    event: dict[str, Any] | None, form: _TimeForm, shown: Shown, attributes: Sequence[str]
+) -> str:
+    if event is None:
+        return "-"
+    time = form.text(event[shown.time])
+    words = [time if shown.id is None else f"{_value(event.get(shown.id))}@{time}"]
+    for attribute in attributes[:_MOST_ATTRIBUTES]:
+        value = event.get(attribute)
+        if value is not None and attribute not in (shown.id, shown.time, shown.type):
+            words.append(_value(value))
+    return " ".join(words)
+
+
+def _same(row: dict[str, Any], variables: list[str], key: str) -> bool:
+    values = {
+        row[variable][key] for variable in variables if row[variable] and key in row[variable]
+    }
+    return len(values) == 1
+
+
+def _first(row: dict[str, Any], variables: list[str], key: str) -> Any:
+    return next((row[v][key] for v in variables if row[v] and row[v].get(key) is not None), None)
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ", timespec="auto").replace("+00:00", "Z")
+    return str(value).replace("[", r"\[")

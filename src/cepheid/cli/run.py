@@ -1,0 +1,128 @@
+"""`cepheid run`: the matches of a query in event files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import monotonic
+from typing import Annotated
+
+import typer
+
+from cepheid.cli.arguments import (
+    Continuous,
+    GivenOptions,
+    IdColumn,
+    Language,
+    Lateness,
+    Params,
+    Plan,
+    QueryFile,
+    QueryName,
+    QueryText,
+    Tick,
+    Tie,
+    TimeColumn,
+    TypeColumn,
+    TypesFile,
+    read_query,
+)
+from cepheid.cli.event_files import EventFiles
+from cepheid.cli.hosts import HostChoice, choose_host
+from cepheid.cli.lean_imports import leave_out_unused_libraries
+from cepheid.cli.match_files import output_format
+from cepheid.cli.run_request import RunRequest
+from cepheid.model.errors import OptionError
+
+app = typer.Typer(rich_markup_mode="rich", add_completion=False)
+
+
+@app.command(no_args_is_help=True)
+def run(
+    query_file: QueryFile = None,
+    events: Annotated[
+        str | None,
+        typer.Option("--events", "-e", help="A file or folder of Parquet, CSV or JSON lines."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Where to write: .parquet, .csv, .jsonl, a folder, -."),
+    ] = None,
+    format: Annotated[  # noqa: A002 (the option's name)
+        str | None, typer.Option(help="parquet, csv, jsonl or table; else told by --out.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=0, help="Rows shown in the terminal.")] = 20,
+    show: Annotated[str | None, typer.Option(help="Attributes shown of each event: a,b,c.")] = None,
+    host: Annotated[
+        str | None, typer.Option(help="process, scan or batch; else chosen by the files' size.")
+    ] = None,
+    master: Annotated[str, typer.Option(help="Spark's master, for scan and batch.")] = "local[*]",
+    input_format: Annotated[
+        str | None, typer.Option(help="parquet, csv or json; else told by the files' names.")
+    ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Tell what is done, also without a terminal.")
+    ] = False,
+    query_text: QueryText = None,
+    query: QueryName = None,
+    language: Language = None,
+    param: Params = None,
+    type_column: TypeColumn = "type",
+    time: TimeColumn = "ts",
+    id: IdColumn = None,
+    types: TypesFile = None,
+    lateness: Lateness = "0",
+    tick: Tick = None,
+    continuous: Continuous = False,
+    tie: Tie = "strict",
+    plan: Plan = None,
+) -> None:
+    """
+    Find the matches of a query in event files.
+
+    A small file is read in this process; a folder, or a large file, by Spark.
+    The answer is the same. Matches are shown as a table, or written with --out.
+
+    [bold]Examples[/bold]
+
+      cepheid run query.sase --events events.csv
+      cepheid run query.sase -e events/ -o matches.parquet
+      cepheid run -q "EVENT SEQ(A x, B y) WITHIN 10 s" -e events.jsonl
+      cepheid run overdose.sase -e doses.csv --param name=John --format csv
+    """
+    begin = monotonic()
+    if events is None:
+        message = "which events? --events is missing"
+        raise OptionError.of("no-events", message, help="cepheid run query.sase --events FILE")
+    text, name = read_query(query_file, query_text)
+    given = GivenOptions(type_column, time, id, types, lateness, tick, param, continuous, tie, plan)
+    request = RunRequest(
+        text=text,
+        name=name,
+        language=language,
+        query=query,
+        options=given.as_keywords(),
+        events=events,
+        out=out,
+        format=output_format(out, format),
+        limit=limit,
+        show=None if show is None else tuple(each.strip() for each in show.split(",")),
+        master=master,
+        verbose=verbose,
+    )
+    if "://" in events:
+        choice, files = HostChoice(host or "scan", "the events lie on another machine"), None
+    else:
+        files = EventFiles.find(Path(events), input_format, text_column=type_column)
+        choice = choose_host(host, Path(events), files.size)
+    request.note(f"host: {choice.host} ({choice.reason})")
+    if choice.host == "process" and files is not None:
+        leave_out_unused_libraries()
+        # Imported now, so that what is left out stays out, and Spark is loaded when it is used.
+        from cepheid.cli.run_in_process import run_in_process  # noqa: PLC0415
+
+        outcome = run_in_process(request, files)
+    else:
+        from cepheid.cli.run_on_spark import run_on_spark  # noqa: PLC0415
+
+        outcome = run_on_spark(request, choice.host, files)
+    outcome.tell(request, monotonic() - begin)

@@ -1,0 +1,110 @@
+"""A query over event files on Spark, by its scan or its batch host."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow.parquet import ParquetFile
+
+from cepheid import CompiledQuery, detect, scan
+from cepheid.cli.event_files import EventFiles, format_of
+from cepheid.cli.match_files import open_match_file, refuse_full_folder
+from cepheid.cli.match_table import show_matches_of
+from cepheid.cli.run_request import Outcome, RunRequest
+from cepheid.hosts.spark_session import local_session
+from cepheid.model.options import make_options
+
+_SORTED_UP_TO = 100_000
+"""Matches of Spark's tasks come in any order; so many are put in time order for a reader."""
+
+
+def run_on_spark(request: RunRequest, host: str, files: EventFiles | None) -> Outcome:
+    """The matches, written by Spark as a folder, or as one file or table made of its parts."""
+    compiled = request.compiled()
+    progress = "true" if sys.stderr.isatty() else "false"
+    spark = local_session(request.master, **{"spark.ui.showConsoleProgress": progress})
+    if host == "scan":
+        matches = scan(spark, request.events, compiled, **request.options)
+    else:
+        events = _read(spark, request, files)
+        matches = detect(events, compiled, **request.options)
+    if request.out is not None and not request.out.suffix and str(request.out) != "-":
+        return _write_folder(matches, request)
+    folder = Path(tempfile.mkdtemp(prefix="cepheid-"))
+    try:
+        parts = folder / "matches"
+        matches.write.parquet(parts.as_uri())
+        return _from_parts(sorted(parts.glob("*.parquet")), matches, request, compiled)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _read(spark: Any, request: RunRequest, files: EventFiles | None) -> Any:
+    """The files as a DataFrame whose time column holds timestamps or integers."""
+    kind = files.format if files is not None else format_of(Path(request.events))
+    reader = spark.read
+    if kind == "csv":
+        reader = reader.option("header", True).option("inferSchema", True)
+    events = reader.format(kind).load(request.events)
+    time = make_options(request.options).end_column
+    if dict(events.dtypes).get(time) == "string":
+        events = events.withColumn(time, events[time].cast("timestamp"))
+    return events
+
+
+def _write_folder(matches: Any, request: RunRequest) -> Outcome:
+    assert request.out is not None
+    refuse_full_folder(request.out)
+    if request.format == "csv":
+        matches = _flat(matches)
+    kind = {"jsonl": "json"}.get(request.format, request.format)
+    writer = matches.write.mode("append").format(kind)
+    if kind == "csv":
+        writer = writer.option("header", True)
+    writer.save(str(request.out))
+    written = matches.sparkSession.read.format(kind).load(str(request.out))
+    return Outcome(matches=written.count())
+
+
+def _flat(matches: Any) -> Any:
+    """Structs as columns `x.id`."""
+    columns = []
+    for name, kind in matches.dtypes:
+        if kind.startswith("struct<"):
+            inner = matches.select(f"`{name}`.*").columns
+            columns += [matches[name].getField(each).alias(f"{name}.{each}") for each in inner]
+        else:
+            columns.append(matches[name])
+    return matches.select(columns)
+
+
+def _from_parts(
+    parts: list[Path], matches: Any, request: RunRequest, compiled: CompiledQuery
+) -> Outcome:
+    files = [ParquetFile(part) for part in parts]
+    total = sum(file.metadata.num_rows for file in files)
+    schema = files[0].schema_arrow if files else pa.schema([])
+    if request.format != "table":
+        with open_match_file(request.out, request.format, schema) as out:
+            for file in files:
+                for batch in file.iter_batches():
+                    out.write(pa.Table.from_batches([batch]))
+        return Outcome(matches=total)
+    wanted = total if total <= _SORTED_UP_TO else request.limit
+    tables = [schema.empty_table()]
+    rows = 0
+    for file in files:
+        if rows < wanted:
+            tables.append(file.read())
+            rows += tables[-1].num_rows
+    table = pa.concat_tables(tables)
+    if total <= _SORTED_UP_TO:
+        table = table.take(pc.sort_indices(table, [("end", "ascending"), ("start", "ascending")]))
+    show_matches_of(request, compiled, table.slice(0, request.limit), total)
+    return Outcome(matches=total)
