@@ -123,6 +123,16 @@ def test_forced_options_are_told():
     assert "tested in construction" in text
 
 
+def test_rewrites_are_told():
+    query = "EVENT SEQ(A x, B y) WHERE x.v > 2 AND y.v < 9 WITHIN 10"
+    text = explained(query)
+    optimised = text.split("Optimised, bound to integer ticks\n")[1].split("\nPlan")[0]
+    assert "Atom([A], x, x.v > 2)" in optimised
+    assert "by push_filter_into_atoms" in optimised
+    off = explained(query, plan={"rules_off": ["push_filter_into_atoms"]})
+    assert "no rewrite applies" in off
+
+
 def test_null_warning_goes_with_declared_types():
     query = "EVENT SEQ(A x, B y) WHERE [id] WITHIN 10"
     assert "a null counts as an attribute" in explained(query)
@@ -152,7 +162,7 @@ def test_doubtful_text_is_remarked():
 
 def test_without_a_schema_the_assumption_is_told():
     text = explained("EVENT SEQ(A x, B y) WHERE [id] WITHIN 2 hours", None)
-    assert "Bound to timestamps in microseconds, assumed" in text
+    assert "Optimised, bound to timestamps in microseconds, assumed" in text
     assert "last - first < 2 h" in text
     assert "columns are not known" in text
 

@@ -208,7 +208,7 @@ def as_value(text: str) -> Value:
     return text
 
 
-def _plan_option(text: str) -> tuple[str, Value]:
+def _plan_option(text: str) -> tuple[str, Value | tuple[str, ...]]:
     name, value = _assignment(text, "--plan")
     known = {field.name: field.type for field in fields(PlanOptions)}
     if name not in known:
@@ -217,6 +217,8 @@ def _plan_option(text: str) -> tuple[str, Value]:
             f"there is no plan option `{name}`",
             help=did_you_mean(name, known) or f"options: {', '.join(sorted(known))}",
         )
+    if str(known[name]).startswith("tuple"):
+        return name, tuple(each.strip() for each in value.split(","))
     read = as_value(value)
     wanted = "true or false" if known[name] == "bool" else "a word"
     if (known[name] == "bool") != isinstance(read, bool):

@@ -102,10 +102,11 @@ def _stage(
         yield "Plan"
         yield f"  none: {problem.message}"
         return
-    if prepared.query.pattern != query.pattern:
-        yield ""
-        yield f"Bound to {_time_words(prepared, schema is None)}"
-        yield from _indented([to_text(prepared.query.pattern, multiline=True)])
+    yield ""
+    yield f"Optimised, bound to {_time_words(prepared, schema is None)}"
+    yield from _indented([to_text(prepared.optimised.pattern, multiline=True)])
+    rules = ", ".join(dict.fromkeys(step.rule for step in prepared.optimised.trace))
+    yield f"  by {rules}" if rules else "  no rewrite applies"
     layout = lay_out(
         prepared.plan,
         lambda name: prepared.column_types.get(name, ScalarType.UNKNOWN),
