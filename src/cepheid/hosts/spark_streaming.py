@@ -63,7 +63,7 @@ def detect_stream(events: DataFrame, query: CompiledQuery, options: Options) -> 
         routed = needed.select(*_unmarked(own), _route(routing, options, tests).alias(ROUTE))
     run = uuid.uuid4().hex
     metric = f"cepheid_{query.name}_{run[:8]}"
-    if routing.key is not None and not routing.strays:
+    if routing.key is not None and routing.null_bucket is None:
         undefined = sf.count_if(sf.col(ROUTE).isNull()).alias("undefined_keys")
         routed = routed.observe(f"{metric}_input", undefined).filter(sf.col(ROUTE).isNotNull())
     packed = routed.mapInArrow(Packing(routing, own).pack, PACK_SCHEMA)
@@ -179,8 +179,8 @@ def _with_guard(packed: DataFrame) -> DataFrame:
 def _route(routing: Routing, options: Options, tests: EventTests) -> Column:
     """The bucket of an event, or a code for several (see Packing); null for none.
 
-    An event whose key is null, not absent, equals nothing: it can only be part of a match among
-    events that lack theirs.
+    An event whose key is null, not absent, equals nothing: it can only match alone or among events
+    that lack theirs.
     """
     key = routing.key
     assert key is not None
@@ -189,16 +189,14 @@ def _route(routing: Routing, options: Options, tests: EventTests) -> Column:
     for attributes, types in [(key.of_any, ())] if key.of_any else key.groups().items():
         columns = [_key_column(tests.schema, name) for name in attributes]
         bucket = sf.pmod(sf.xxhash64(*columns), sf.lit(routing.buckets)).cast("int")
-        nowhere = sf.lit(None).cast("int")
         if routing.strays:
             if routing.witnesses is None:
                 bucket = bucket + stray + sf.lit(1)
             elif routing.witnesses:
                 is_witness = tests.is_of(routing.witnesses)
                 bucket = bucket + sf.when(is_witness, stray + sf.lit(1)).otherwise(sf.lit(0))
-            nowhere = stray
         is_null = reduce(or_, (column.isNull() for column in columns))
-        own = sf.when(is_null, nowhere).otherwise(bucket)
+        own = sf.when(is_null, sf.lit(routing.null_bucket).cast("int")).otherwise(bucket)
         if routing.strays:
             own = sf.when(_is_absent(attributes, options, tests), sf.lit(EVERYWHERE)).otherwise(own)
         code = own if not types else sf.when(tests.is_of(types), own).otherwise(code)

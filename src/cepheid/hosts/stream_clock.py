@@ -80,9 +80,10 @@ class StreamClock:
         before = time - 1
         if self.is_timestamp:
             before //= _MICROSECONDS_PER_MILLISECOND
-        return (self._shown(before) if self.is_shown else before) + 1
+        return (self.shown(before) if self.is_shown else before) + 1
 
-    def _shown(self, time: int) -> int:
+    def shown(self, time: int) -> int:
+        """The milliseconds that Spark is shown for a time (in ticks or milliseconds)."""
         stretch = self.stretches[0]
         for later in self.stretches[1:]:
             if later.start <= time:

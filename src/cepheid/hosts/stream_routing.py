@@ -33,19 +33,28 @@ DEFAULT_BUCKETS = 64
 class Routing:
     """`key` None: everything in one bucket, for `reason`. `witnesses`: types of negated components.
 
-    `strays` says that events may lack their key, so that there is a stray bucket.
+    `strays` says that events may lack their key, so that there is a stray bucket. A null key equals
+    nothing, which keeps an event out of every match but one of its own: `is_lone`.
     """
 
     buckets: int
     key: KeyByType | None
     strays: bool = False
     witnesses: tuple[str, ...] | None = ()
+    is_lone: bool = False
     reason: str = ""
 
     @property
     def stray_bucket(self) -> int:
         """The bucket of matches none of whose events has a whole key."""
         return self.buckets
+
+    @property
+    def null_bucket(self) -> int | None:
+        """Where events with a null key go; None when they can be left out."""
+        if self.strays:
+            return self.stray_bucket
+        return 0 if self.is_lone else None
 
     def owned(self, matches: Matches, bucket: int, options: Options) -> Matches:
         """The matches that belong to a bucket, of those it has found."""
@@ -96,8 +105,9 @@ def route(program: PreparedProgram, events: pa.Schema, buckets: int | None) -> R
     if isinstance(key, Undivided):
         return Routing(1, None, reason=key.reason)
     wanted = buckets or DEFAULT_BUCKETS
+    is_lone = any(stage.plan.length == 1 for stage in program.stages)
     if not _may_lack_key(key, program.options, events):
-        return Routing(wanted, key)
+        return Routing(wanted, key, is_lone=is_lone)
     if program.is_chained:
         reason = "in a program of several stages no event may lack its key, and these may"
         return Routing(1, None, reason=reason)
@@ -107,7 +117,7 @@ def route(program: PreparedProgram, events: pa.Schema, buckets: int | None) -> R
         return Routing(1, None, reason=reason)
     negated = [n.types for n in plan.negations]
     types = tuple(sorted({name for types in negated for name in types})) if all(negated) else None
-    return Routing(wanted, key, strays=True, witnesses=types)
+    return Routing(wanted, key, strays=True, witnesses=types, is_lone=is_lone)
 
 
 def _may_lack_key(key: KeyByType, options: Options, events: pa.Schema) -> bool:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import astuple, dataclass, fields, replace
+from operator import attrgetter
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,7 +27,7 @@ MOST_SEGMENTS = 48
 MERGED_AT_ONCE = 16
 _VERSIONS_REMEMBERED = 64
 _SMALL = 4_096
-_COMPRESSION = "lz4"
+_WORTH_COMPRESSING = 1 << 16
 
 
 class Store(Protocol):
@@ -86,11 +87,14 @@ class Header:
     timer: int | None = None
     stages: tuple[StageState, ...] = ()
     front: dict[str, Any] | None = None
-    segments: tuple[Segment, ...] = field(default=())
+    segments: tuple[Segment, ...] = ()
 
     def to_bytes(self) -> bytes:
         """JSON, so that any version can at least read whose state it is."""
-        return json.dumps({"format": FORMAT, **asdict(self)}, separators=(",", ":")).encode()
+        values = {name: getattr(self, name) for name in _HEADER_FIELDS}
+        values["stages"] = [astuple(stage) for stage in self.stages]
+        values["segments"] = [_SEGMENT_VALUES(segment) for segment in self.segments]
+        return json.dumps({"format": FORMAT, **values}, separators=(",", ":")).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes, fingerprint: str) -> Header:
@@ -111,8 +115,8 @@ class Header:
                 help="start with a new checkpoint location, or restore the old query",
             )
         values["tokens"] = tuple(values["tokens"])
-        values["stages"] = tuple(StageState(**each) for each in values["stages"])
-        values["segments"] = tuple(Segment(**each) for each in values["segments"])
+        values["stages"] = tuple(StageState(*each) for each in values["stages"])
+        values["segments"] = tuple(Segment(*each) for each in values["segments"])
         return cls(**values)
 
     def version_of(self, token: str) -> int | None:
@@ -130,6 +134,10 @@ class Header:
         )
 
 
+_HEADER_FIELDS = tuple(field.name for field in fields(Header))
+_SEGMENT_VALUES = attrgetter(*(field.name for field in fields(Segment)))
+
+
 def read_stage(
     store: Store, header: Header, stage: int, after: int | None = None
 ) -> list[pa.Table] | None:
@@ -145,7 +153,7 @@ def read_stage(
 def append(store: Store, header: Header, stage: int, events: pa.Table, time_column: str) -> Header:
     """Add the events of this version; the header that lists them."""
     times = _times(events, time_column)
-    data = write_table(events, _COMPRESSION)
+    data = _written(events)
     number = header.next_number
     store.set_segment(number, data)
     added = Segment(
@@ -213,7 +221,7 @@ def rewrite(
     kept = [s for s in header.segments if s not in old]
     if not len(events):
         return replace(header, segments=tuple(kept))
-    data = write_table(events, _COMPRESSION)
+    data = _written(events)
     number = header.next_number
     store.set_segment(number, data)
     merged = Segment(
@@ -228,6 +236,10 @@ def rewrite(
     )
     where = header.segments.index(old[0])
     return replace(header, next_number=number + 1, segments=(*kept[:where], merged, *kept[where:]))
+
+
+def _written(events: pa.Table) -> bytes:
+    return write_table(events, "lz4" if events.nbytes > _WORTH_COMPRESSING else None)
 
 
 def _times(events: pa.Table, time_column: str) -> np.ndarray:
