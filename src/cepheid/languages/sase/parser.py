@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 
 from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedInput, UnexpectedToken
@@ -11,6 +10,7 @@ from lark.parsers.lalr_interactive_parser import InteractiveParser
 from lark.visitors import v_args
 
 from cepheid.languages.limits import DEEPEST_NESTING, check_text, too_deep
+from cepheid.languages.parse_tables import load_parser
 from cepheid.languages.sase.syntax import (
     Binary,
     Boolean,
@@ -80,14 +80,7 @@ def _syntax_error(
 
 @cache
 def _parser() -> Lark:
-    grammar = files("cepheid.languages.sase").joinpath("grammar.lark").read_text("utf-8")
-    return Lark(
-        grammar,
-        parser="lalr",
-        lexer="contextual",
-        transformer=_Builder(),
-        maybe_placeholders=True,
-    )
+    return load_parser("cepheid.languages.sase", _Builder())
 
 
 class _TooDeep(Exception):
