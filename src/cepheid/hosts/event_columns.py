@@ -10,6 +10,7 @@ import pyarrow as pa
 from cepheid.algebra.expression import ScalarType
 from cepheid.hosts.type_codes import TypeCodes
 from cepheid.kernels.interning import KeyTable, StringTable
+from cepheid.kernels.relevance import gather, take
 from cepheid.model.diagnostics import did_you_mean
 from cepheid.model.errors import DataError
 from cepheid.model.options import Options
@@ -57,17 +58,25 @@ class EventColumns:
         *,
         open_schema: bool,
     ) -> dict[str, np.ndarray]:
-        """mask, t, k0.., c0.. of the selected rows; codes and times are theirs already."""
+        """mask, t, k0.., c0.. of the selected rows; codes and times are those of the whole batch."""
         layout = self.layout
-        rows = len(codes)
+        if selected is None:
+            selected = np.arange(len(codes))
+            chosen = None
+        else:
+            chosen = selected
+        rows = len(selected)
         known: dict[str, Column] = {}
 
         def column(name: str) -> Column:
             if name not in known:
-                known[name] = self._column(batch, name, selected, codes, lacks, open_schema)
+                known[name] = self._column(batch, name, chosen, codes, lacks, open_schema)
             return known[name]
 
-        mask = self.types.bits[codes]
+        mask = np.empty(rows, np.int64)
+        mine = np.empty(rows, np.int64)
+        gather(selected, codes, self.types.bits, times, mask, mine)
+        times = mine
         if self._first_events is not None:
             low, high = self._first_events
             mask[(times < low) | (times >= high)] &= ~np.int64(1)
@@ -148,6 +157,7 @@ class EventColumns:
     ) -> Column:
         where = batch.schema.get_field_index(name)
         if where < 0:
+            codes = codes if selected is None else codes[selected]
             declared = self._options.types
             if declared is None and not open_schema:
                 raise unknown_column(name, batch.schema.names)
@@ -164,7 +174,7 @@ class EventColumns:
             and (pa.types.is_int64(array.type) or pa.types.is_float64(array.type))
         ):
             values = np.asarray(array)
-            return _plain(values if selected is None else values[selected], name)
+            return _plain(values if selected is None else take(values, selected), name)
         if selected is not None:
             array = array.take(pa.array(selected))
         return from_arrow(array, null_is_absent=absent is None, absent=absent, name=name)
@@ -180,6 +190,7 @@ class EventColumns:
         """Which rows lack the attribute; None when a null is all that says so (SPEC A2.3)."""
         declared = self._options.types
         if declared is not None:
+            codes = codes if selected is None else codes[selected]
             lacking = self.types.code_lookup({t: name not in declared[t] for t in declared}, False)
             absent = lacking[codes]
             stated = self.types.code_lookup(dict.fromkeys(declared, True), False)[codes]

@@ -72,6 +72,18 @@ class Piece:
             yield flat_rows(part.later[some], part.start[some], part.count[some], part.listed)
             begin = end
 
+    def named(self, names: np.ndarray) -> np.ndarray:
+        """The matches with names[row of the view] in place of ordinals.
+
+        Names are looked up once per group, not once per match.
+        """
+        base = self.view.base
+        if isinstance(self.part, Groups) and names.dtype == np.int64:
+            p = self.part
+            return flat_rows(names[p.later - base], p.start, p.count, names[p.listed - base])
+        named: np.ndarray = names[self.rows - base]
+        return named
+
 
 class Matches:
     """The matches one call delivered: `len(m)`, `m.ids`, `m.table()`, or iterate over dicts."""
@@ -105,12 +117,13 @@ class Matches:
         """Event references, matches x variables: the id column's values, or arrival numbers."""
         parts = []
         for piece in self._pieces:
-            index = piece.rows - piece.view.base
             if self._form.options.id is None:
-                parts.append(piece.view.positions[index])
+                names = piece.view.positions
             else:
-                column = piece.view.table.column(self._form.options.id)
-                parts.append(column.to_numpy()[index])
+                names = piece.view.table.column(self._form.options.id).to_numpy()
+            parts.append(piece.named(names))
+        if len(parts) == 1:
+            return parts[0]
         return (
             np.concatenate(parts) if parts else np.zeros((0, len(self._form.variables)), np.int64)
         )

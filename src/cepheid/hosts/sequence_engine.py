@@ -20,11 +20,13 @@ from cepheid.hosts.event_columns import AbsentKey, EventColumns, unknown_column
 from cepheid.hosts.ingest import EventBatch
 from cepheid.hosts.matches import Flat, Groups, Matches, Piece
 from cepheid.hosts.negation import NegationProbes
+from cepheid.hosts.plain_columns import MOST_PLAIN_TYPES, PlainColumns
 from cepheid.hosts.set_aside import SetAside, event_times
 from cepheid.hosts.store import Chunk, LiveColumns, View
-from cepheid.kernels.relevance import select_any_order, select_in_order
+from cepheid.kernels.relevance import RowSelector, is_in_order, select_any_order
 from cepheid.kernels.stacks import Stacks
 from cepheid.model.errors import DataError, LimitExceeded
+from cepheid.model.event_time import MAX_TIME
 from cepheid.planner.column_expression import evaluate_predicate
 from cepheid.planner.columns import Column, from_arrow
 from cepheid.planner.match_schema import scalar_type
@@ -65,7 +67,10 @@ class SequenceEngine:
         self._held = np.zeros(0, np.int64)
         self._parked = np.zeros((0, self._plan.length), np.int64)
         self._schema: pa.Schema | None = None
-        self._selected = np.empty(0, np.int64)
+        self._selector = RowSelector()
+        self._live_rows = 0
+        self._order_base = 0
+        self._new: dict[str, Any] = {}
         self._start_over()
 
     # -- what hosts call ------------------------------------------------------------------------
@@ -78,21 +83,93 @@ class SequenceEngine:
         self._learn(batch, events.open_schema)
         arrived = self.position
         self.position += batch.num_rows
-        codes = self._columns.types.read(batch.column(self.options.type))
-        times, bad = event_times(batch, self.options)
-        positions: np.ndarray | None = None
+        types = self._columns.types
+        codes = types.read(batch.column(self.options.type))
+        times, bad = event_times(batch, self.options, check_range=False)
+        pieces: list[Piece] = []
         lacks = events.lacks
-        unnamed = codes < 0 if codes.dtype != np.uint8 else np.zeros(0, np.bool_)
-        if bad is not None or unnamed.any():
-            batch, codes, times, positions, lacks = self.set_aside.quarantine(
-                batch, codes, times, bad, unnamed, arrived, lacks, self.options
-            )
-        selected = self._select(batch, codes, times)
-        self._add(batch, selected, codes, times, positions, arrived, lacks, events.open_schema)
-        pieces = self._process(self._ordinal - len(selected))
-        pieces += self._settle()
+        if bad is None and not types.some_unnamed and self._plain is not None and not lacks:
+            taken = self._take_plain(batch, codes, times, arrived, pieces)
+            if taken == batch.num_rows:
+                self._prune()
+                return Matches(self.form, pieces)
+            batch, codes, times = batch.slice(taken), codes[taken:], times[taken:]
+            arrived += taken
+        if bad is None and not types.some_unnamed and self._is_in_order(times):
+            self.latest = self.watermark = int(times[-1])
+            selected = self._selector.select(codes, types.wanted, types.wanted_codes(codes.dtype))
+            where: np.ndarray | int = arrived
+        else:
+            batch, codes, times, where, lacks = self._usable(batch, codes, arrived, lacks)
+            selected = self._select(batch, codes, times)
+        self._add(batch, selected, codes, times, where, lacks, events.open_schema)
+        pieces += self._process(self._ordinal - len(selected))
+        if len(self._parked):
+            pieces += self._settle()
         self._prune()
         return Matches(self.form, pieces)
+
+    def _is_in_order(self, times: np.ndarray) -> bool:
+        return (
+            self._lateness == 0
+            and times[0] > -MAX_TIME
+            and times[-1] < MAX_TIME
+            and bool(is_in_order(times, max(self.watermark, self.latest)))
+        )
+
+    def _take_plain(
+        self,
+        batch: pa.RecordBatch,
+        codes: np.ndarray,
+        times: np.ndarray,
+        arrived: int,
+        pieces: list[Piece],
+    ) -> int:
+        """Let the kernel read a batch's columns as they are; how many rows it could take."""
+        assert self._plain is not None
+        inputs = self._plain.inputs(batch)
+        wanted = self._columns.types.wanted_codes(codes.dtype)
+        ends = times[0] > -MAX_TIME and times[-1] < MAX_TIME
+        if inputs is None or not ends or not 0 < len(wanted) <= MOST_PLAIN_TYPES:
+            return 0
+        if self._columns.keys is not None:
+            self._stacks.admit_keys(self._columns.keys.count)
+        inputs |= {"types": codes, "bits": self._columns.types.bits, "wanted": wanted, "t": times}
+        inputs |= {"latest": max(self.watermark, self.latest), "row_base": self._ordinal}
+        inputs |= self._call_inputs(emit=True)
+        parts: list[Flat | Groups] = []
+        taken, selected = self._stacks.run_plain(
+            inputs,
+            batch.num_rows,
+            lambda out, filled, listed: parts.append(self._part(out, filled, listed)),
+        )
+        self._order_base += len(selected)
+        if taken:
+            self.latest = self.watermark = int(times[taken - 1])
+        if len(selected):
+            self._chunks.append(
+                Chunk(self._ordinal, batch, selected, arrived, None, {}, batch_times=times)
+            )
+            self._count_new(len(selected))
+        view = View(list(self._chunks))
+        pieces += [Piece(part, view) for part in parts]
+        return taken
+
+    def _usable(
+        self,
+        batch: pa.RecordBatch,
+        codes: np.ndarray,
+        arrived: int,
+        lacks: Mapping[str, np.ndarray],
+    ) -> tuple[pa.RecordBatch, np.ndarray, np.ndarray, np.ndarray | int, Mapping[str, np.ndarray]]:
+        """The batch without rows that have no type or no usable time; those are set aside."""
+        times, bad = event_times(batch, self.options)
+        unnamed = codes < 0 if self._columns.types.some_unnamed else np.zeros(0, np.bool_)
+        if bad is None and not unnamed.any():
+            return batch, codes, times, arrived, lacks
+        return self.set_aside.quarantine(
+            batch, codes, times, bad, unnamed, arrived, lacks, self.options
+        )
 
     def advance(self, watermark: int) -> Matches:
         """No event before `watermark` will come any more; the matches this makes final."""
@@ -115,7 +192,7 @@ class SequenceEngine:
     @property
     def live_rows(self) -> int:
         """Events kept because they can still be part of a match."""
-        return sum(len(chunk) for chunk in self._chunks)
+        return self._live_rows
 
     @property
     def counters(self) -> dict[str, int]:
@@ -178,10 +255,11 @@ class SequenceEngine:
             codes = self._columns.types.read(batch.column(self.options.type))
             times, _ = event_times(batch, self.options)
             everything = np.arange(batch.num_rows)
-            self._add(
-                batch, everything, codes, times, positions, 0, events.lacks, events.open_schema
-            )
-            self._replay(emit=bool(self._probes.at_end))
+            self._add(batch, everything, codes, times, positions, events.lacks, events.open_schema)
+            if self._keeps_arrays:
+                self._replay(emit=bool(self._probes.at_end))
+            else:
+                self._run(self._new, np.arange(self._ordinal), emit=False)
         self.position = position
 
     # -- building up ----------------------------------------------------------------------------
@@ -192,12 +270,19 @@ class SequenceEngine:
             lambda name: self._column_types.get(name, ScalarType.UNKNOWN),
             self.options.plan,
             partitioned=self._partitioned,
+            undoable=self._lateness > 0,
         )
+        # Events that never come out of order and have no witnesses to probe need not be kept in
+        # arrays: the stacks have all they need, and a rebuild reads the chunks again.
+        self._keeps_arrays = self._lateness > 0 or bool(layout.probes)
         self._columns = EventColumns(layout, self.options, self._first_events)
         self._stacks = self._make_stacks(layout)
         self._live = LiveColumns()
         self._live.base = self._live.end = self._chunks[0].base if self._chunks else self._ordinal
         self._probes = NegationProbes(layout, self._columns, self._live)
+        self._plain = None
+        if not self._keeps_arrays and self._first_events is None and self.options.types is None:
+            self._plain = PlainColumns.of(self._columns)
 
     def _make_stacks(self, layout: Layout) -> Stacks:
         return Stacks(layout.shape)
@@ -230,14 +315,19 @@ class SequenceEngine:
         """Lay out anew and replay the live events: the same state, other stacks."""
         self._start_over()
         for chunk in self._chunks:
-            self._append_arrays(chunk.batch, None, chunk.lacks, True)
-        self._replay(emit=False)
+            self._keep(self._arrays(chunk.batch, None, chunk.lacks, True), len(chunk))
+            if not self._keeps_arrays:
+                ordinals = np.arange(chunk.base, chunk.base + len(chunk))
+                self._run(self._new, ordinals, emit=False)
+        if self._keeps_arrays:
+            self._replay(emit=False)
 
     def _replay(self, *, emit: bool) -> None:
+        """Feed what was fed before to empty stacks, and hold what was held."""
         processed = np.arange(self._live.base, self._live.end)
-        times = self._live.slice("t", self._live.base, self._live.end) if len(processed) else None
-        if times is None:
+        if not len(processed):
             return
+        times = self._live.slice("t", self._live.base, self._live.end)
         if not self._plan.is_monotone:
             waiting = times > self.watermark
             self._held = processed[waiting]
@@ -250,7 +340,7 @@ class SequenceEngine:
         if emit:  # candidates whose deadline had passed were settled before
             self._parked = self._parked[~self._probes.is_due(self._parked, self.watermark)]
 
-    def _append_arrays(
+    def _arrays(
         self,
         batch: pa.RecordBatch,
         selected: np.ndarray | None,
@@ -258,33 +348,38 @@ class SequenceEngine:
         open_schema: bool,
         codes: np.ndarray | None = None,
         times: np.ndarray | None = None,
-    ) -> None:
-        if codes is None or times is None:
+    ) -> dict[str, np.ndarray]:
+        if codes is None:
             codes = self._columns.types.read(batch.column(self.options.type))
+        if times is None:
             times, _ = event_times(batch, self.options)
-        arrays = self._columns.arrays(batch, selected, codes, times, lacks, open_schema=open_schema)
-        self._live.append(arrays, len(codes))
+        return self._columns.arrays(batch, selected, codes, times, lacks, open_schema=open_schema)
+
+    def _keep(self, arrays: dict[str, np.ndarray], rows: int) -> None:
+        if self._keeps_arrays:
+            self._live.append(arrays, rows)
+        else:
+            self._new = arrays
 
     # -- one batch ------------------------------------------------------------------------------
 
     def _select(self, batch: pa.RecordBatch, codes: np.ndarray, times: np.ndarray) -> np.ndarray:
-        rows = len(codes)
-        if len(self._selected) < rows + 1:
-            self._selected = np.empty(2 * rows + 1, np.int64)
-        wanted = self._columns.types.wanted
-        if self._lateness == 0:
-            start = max(self.watermark, self.latest)
-            count, read, latest = select_in_order(codes, times, wanted, start, self._selected)
-            if read == rows:
-                self.latest = self.watermark = latest
-                return self._selected[:count].copy()
-        late = np.empty(rows, np.int64)
+        """Relevant rows in any order; late ones are set aside."""
+        selected = np.empty(len(codes) + 1, np.int64)
+        late = np.empty(len(codes), np.int64)
         count, late_count, self.latest, self.watermark = select_any_order(
-            codes, times, wanted, self.latest, self.watermark, self._lateness, self._selected, late
+            codes,
+            times,
+            self._columns.types.wanted,
+            self.latest,
+            self.watermark,
+            self._lateness,
+            selected,
+            late,
         )
         if late_count:
             self.set_aside.add_late(batch, late[:late_count])
-        return self._selected[:count].copy()
+        return selected[:count]
 
     def _add(
         self,
@@ -292,36 +387,44 @@ class SequenceEngine:
         selected: np.ndarray,
         codes: np.ndarray,
         times: np.ndarray,
-        positions: np.ndarray | None,
-        arrived: int,
+        positions: np.ndarray | int,
         lacks: Mapping[str, np.ndarray],
         open_schema: bool,
     ) -> None:
         if not len(selected):
             return
-        mine = times[selected]
-        where = selected + arrived if positions is None else positions[selected]
+        where = positions if isinstance(positions, int) else positions[selected]
         try:
-            self._append_arrays(batch, selected, lacks, open_schema, codes[selected], mine)
+            arrays = self._arrays(batch, selected, lacks, open_schema, codes, times)
         except AbsentKey:
             self._partitioned = False
             self._rebuild()
-            codes = self._columns.types.read(batch.column(self.options.type))
-            self._append_arrays(batch, selected, lacks, open_schema, codes[selected], mine)
+            arrays = self._arrays(batch, selected, lacks, open_schema, None, times)
+        self._keep(arrays, len(selected))
         own = {name: rows[selected] for name, rows in lacks.items()}
         whole = selected if len(selected) < batch.num_rows else None
-        self._chunks.append(Chunk(self._ordinal, batch, whole, where, mine, own))
-        self._ordinal += len(selected)
-        if self.live_rows > self.options.limits.live_events:
+        in_order = self._lateness == 0
+        chunk = Chunk(self._ordinal, batch, whole, where, arrays["t"], own, in_order=in_order)
+        self._chunks.append(chunk)
+        self._count_new(len(selected))
+
+    def _count_new(self, rows: int) -> None:
+        self._ordinal += rows
+        self._live_rows += rows
+        if self._live_rows > self.options.limits.live_events:
             raise LimitExceeded.of(
                 "too-many-live-events",
-                f"{self.live_rows} events are kept, more than limits.live_events allows",
+                f"{self._live_rows} events are kept, more than limits.live_events allows",
                 notes=("an event is kept as long as it can still become part of a match",),
                 help="give the query a (shorter) WITHIN, or raise limits.live_events",
             )
 
     def _process(self, first_new: int) -> list[Piece]:
         """Hand the kernel what it may see now."""
+        if not self._keeps_arrays:
+            if first_new == self._ordinal:
+                return []
+            return self._run(self._new, np.arange(first_new, self._ordinal))
         if self._plan.is_monotone:
             return self._process_at_once(first_new)
         new = np.arange(first_new, self._ordinal)
@@ -376,14 +479,9 @@ class SequenceEngine:
     def _run(
         self, inputs: dict[str, Any], ordinals: np.ndarray, *, emit: bool = True
     ) -> list[Piece]:
-        plan, shape = self._plan, self.layout.shape
         inputs["row"] = ordinals
-        inputs["emit"] = emit and not (plan.window is not None and plan.window <= 0)
-        inputs["W"] = END_OF_TIME if plan.window is None else plan.window
-        inputs["prune_to"] = self._prune_time()
-        inputs["order_base"] = self._order_base
+        inputs |= self._call_inputs(emit=emit)
         self._order_base += len(ordinals)
-        inputs["ci"], inputs["cf"] = self._columns.ints, self._columns.floats
         if self._columns.keys is not None:
             self._stacks.admit_keys(self._columns.keys.count)
         self._probes.note_witnesses(inputs)
@@ -391,14 +489,9 @@ class SequenceEngine:
         pieces: list[Piece] = []
 
         def deliver(out: dict[str, np.ndarray], filled: int, listed: int) -> None:
-            if shape.factorised:
-                later = np.stack([out[f"out{s}"][:filled] for s in range(1, shape.length)], axis=1)
-                part: Flat | Groups = Groups(
-                    later, out["out_from"][:filled], out["out_count"][:filled], out["listed"]
-                )
-            else:
-                rows = np.stack([out[f"out{s}"][:filled] for s in range(shape.length)], axis=1)
-                part = Flat(self._chosen(rows, view))
+            part = self._part(out, filled, listed)
+            if isinstance(part, Flat) and self.layout.needs_flat_rows:
+                part = Flat(self._chosen(part.rows, view))
             pieces.append(Piece(part, view))
 
         self._stacks.run(inputs, len(ordinals), deliver)
@@ -407,7 +500,29 @@ class SequenceEngine:
             return []
         return pieces
 
-    _order_base = 0
+    def _call_inputs(self, *, emit: bool) -> dict[str, Any]:
+        """The arguments that are the same for both ways into the kernel."""
+        window = self._plan.window
+        return {
+            "emit": int(emit and not (window is not None and window <= 0)),
+            "W": END_OF_TIME if window is None else window,
+            "prune_to": self._prune_time(),
+            "order_base": self._order_base,
+            "ci": self._columns.ints,
+            "cf": self._columns.floats,
+        }
+
+    def _part(self, out: dict[str, np.ndarray], filled: int, listed: int) -> Flat | Groups:
+        """What the kernel wrote, copied: its buffers are used again."""
+        shape = self.layout.shape
+        if not shape.factorised:
+            return Flat(np.stack([out[f"out{s}"][:filled] for s in range(shape.length)], axis=1))
+        return Groups(
+            np.stack([out[f"out{s}"][:filled] for s in range(1, shape.length)], axis=1),
+            out["out_from"][:filled].copy(),
+            out["out_count"][:filled].copy(),
+            out["listed"][:listed].copy(),
+        )
 
     def _prune_time(self) -> int:
         """Stack entries at or before this are gone for good, whatever still arrives."""
@@ -466,7 +581,7 @@ class SequenceEngine:
             return
         horizon = self.watermark - retention
         while self._chunks and self._chunks[0].last_time <= horizon:
-            del self._chunks[0]
+            self._live_rows -= len(self._chunks.pop(0))
         first = self._chunks[0].base if self._chunks else self._ordinal
         self._live.drop_before(first)
         self._probes.drop_until(horizon)

@@ -100,8 +100,13 @@ class SetAside:
         )
 
 
-def event_times(batch: pa.RecordBatch, options: Options) -> tuple[np.ndarray, np.ndarray | None]:
-    """The times of a batch as int64 (microseconds for timestamps), and the rows without a usable one."""
+def event_times(
+    batch: pa.RecordBatch, options: Options, *, check_range: bool = True
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Times as int64 (microseconds for timestamps), and the rows without a usable one.
+
+    A caller that finds the times in order looks at their ends and saves `check_range` its pass.
+    """
     column = batch.column(options.end_column)
     kind = column.type
     if pa.types.is_timestamp(kind):
@@ -124,7 +129,11 @@ def event_times(batch: pa.RecordBatch, options: Options) -> tuple[np.ndarray, np
     else:
         missing = None
         times = whole.to_numpy(zero_copy_only=False)
-    if len(times) and (int(times.max()) >= MAX_TIME or int(times.min()) <= -MAX_TIME):
+    if (
+        check_range
+        and len(times)
+        and (int(times.max()) >= MAX_TIME or int(times.min()) <= -MAX_TIME)
+    ):
         outside = (times >= MAX_TIME) | (times <= -MAX_TIME)
         missing = outside if missing is None else missing | outside
     return times, missing

@@ -18,13 +18,14 @@ class Chunk:
 
     __slots__ = (
         "_batch",
+        "_positions",
+        "_rows",
         "_selected",
+        "_times",
         "base",
         "first_time",
         "lacks",
         "last_time",
-        "positions",
-        "ties",
     )
 
     def __init__(
@@ -32,23 +33,58 @@ class Chunk:
         base: int,
         batch: pa.RecordBatch,
         selected: np.ndarray | None,
-        positions: np.ndarray,
-        times: np.ndarray,
+        positions: np.ndarray | int,
+        times: np.ndarray | None,
         lacks: Mapping[str, np.ndarray],
+        *,
+        batch_times: np.ndarray | None = None,
+        in_order: bool = False,
     ) -> None:
-        """Rows `selected` of the batch (all when None); `positions` are their arrival numbers."""
+        """Rows `selected` of the batch (all when None), with their times.
+
+        `positions` are their arrival numbers, or the arrival number of the batch's first row.
+        Instead of `times` the whole batch's times will do, when they are in order.
+        """
+        if times is None:
+            assert batch_times is not None and selected is not None
+            first, last = batch_times[selected[0]], batch_times[selected[-1]]
+            self._times: np.ndarray | tuple[np.ndarray, np.ndarray] = (batch_times, selected)
+            self._rows = len(selected)
+        else:
+            first, last = (times[0], times[-1]) if in_order else (times.min(), times.max())
+            self._times = times
+            self._rows = len(times)
         self.lacks = lacks
         self.base = base
-        self.positions = positions
-        self.first_time = int(times.min()) if len(times) else 2**62
-        self.last_time = int(times.max()) if len(times) else -(2**62)
-        self.ties = bool(len(times)) and not bool((times[1:] > times[:-1]).all())
+        self.first_time = int(first)
+        self.last_time = int(last)
+        self._positions: np.ndarray | tuple[int, np.ndarray]
+        if isinstance(positions, np.ndarray):
+            self._positions = positions
+        else:
+            self._positions = (positions, np.arange(self._rows) if selected is None else selected)
         self._batch = batch
         self._selected = selected
 
     def __len__(self) -> int:
         """How many relevant rows it holds."""
-        return len(self.positions)
+        return self._rows
+
+    @property
+    def positions(self) -> np.ndarray:
+        """The arrival number of each row; worked out when first asked for."""
+        if isinstance(self._positions, tuple):
+            first, selected = self._positions
+            self._positions = selected + first
+        return self._positions
+
+    @property
+    def ties(self) -> bool:
+        """Whether rows may share a time (or are out of order, where it cannot be told cheaply)."""
+        if isinstance(self._times, tuple):
+            times, selected = self._times
+            self._times = times[selected]
+        return not bool((self._times[1:] > self._times[:-1]).all())
 
     @property
     def batch(self) -> pa.RecordBatch:

@@ -26,6 +26,7 @@ class TypeCodes:
         self._any = bits_of_any_type
         self._column = column
         self._dictionary: pa.Array | None = None
+        self.some_unnamed = False
         self._forget()
 
     def _forget(self) -> None:
@@ -33,9 +34,20 @@ class TypeCodes:
         self._known = [self._strings.code(name) for name in self._type_bits]
         self.wanted = np.zeros(0, np.int64)
         self.bits = np.zeros(0, np.int64)
+        self._wanted_codes: np.ndarray | None = None
+
+    def wanted_codes(self, dtype: np.dtype[np.integer]) -> np.ndarray:
+        """The wanted codes in the type column's own dtype."""
+        if self._wanted_codes is None or self._wanted_codes.dtype != dtype:
+            self._wanted_codes = np.flatnonzero(self.wanted).astype(dtype)
+        return self._wanted_codes
 
     def read(self, column: pa.Array) -> np.ndarray:
-        """The codes of a type column; afterwards `wanted` and `bits` fit them."""
+        """The codes of a type column; afterwards `wanted` and `bits` fit them.
+
+        `some_unnamed` says whether a row has no type.
+        """
+        self.some_unnamed = column.null_count > 0
         if pa.types.is_dictionary(column.type):
             return self._read_dictionary(column)
         self._dictionary = None
@@ -78,6 +90,7 @@ class TypeCodes:
         if self._dictionary is None or not values.equals(self._dictionary):
             self._tables([str(v) if v is not None else None for v in values.to_pylist()])
             self._dictionary = values
+        self.some_unnamed |= values.null_count > 0
         indices = column.indices
         if indices.null_count:
             indices = indices.cast(pa.int32()).fill_null(-1)
@@ -87,6 +100,7 @@ class TypeCodes:
         bits = [0 if n is None else self._type_bits.get(n, self._any) for n in names]
         self.bits = np.array([*bits, 0], np.int64)
         self.wanted = (self.bits != 0).astype(np.int64)
+        self._wanted_codes = None
 
     def _read_strings(self, column: pa.Array) -> np.ndarray:
         if self._strings.count > _MOST_STRANGE_TYPES:
@@ -103,6 +117,7 @@ class TypeCodes:
             self.bits[self._known] = list(self._type_bits.values())
             self.bits[-1] = 0
             self.wanted = (self.bits != 0).astype(np.int64)
+            self._wanted_codes = None
         if column.null_count:
             codes[column.is_null().to_numpy(zero_copy_only=False)] = -1
         return codes

@@ -217,19 +217,46 @@ class StringTable:
         self._pool = pool
 
 
+@njit(cache=True, nogil=True)
+def subtract_base(values, base, size, codes):  # type: ignore[no-untyped-def]
+    """codes = values - base; False when one of them is not in 0..size-1."""
+    outside = np.int64(0)
+    for i in range(values.shape[0]):
+        code = values[i] - base
+        codes[i] = code
+        outside |= np.int64(code < 0) | np.int64(code >= size)
+    return outside == 0
+
+
 class KeyTable:
-    """Distinct keys (tuples of 64-bit values) of a stream and their dense codes."""
+    """Distinct keys (tuples of 64-bit values) of a stream and their dense codes.
+
+    Single integers that lie close together are their own code, less a base: no table at all. The
+    first value outside that range turns the codes given so far into entries of the hash table.
+    """
+
+    _CLOSE = 1 << 15
 
     def __init__(self, width: int) -> None:
         """An empty table for keys of `width` columns."""
         self.width = width
         self.count = 0
+        self._base: int | None = None
+        self._direct = width == 1
         self._slots = np.full(2048, -1, np.int64)
         self._known = np.zeros((width, 1024), np.int64)
 
     def codes(self, values: np.ndarray) -> np.ndarray:
         """Codes of the keys in values[column, row]."""
         out = np.empty(values.shape[1], np.int64)
+        if self._direct:
+            if self._base is None and len(out):
+                self._base = _rounded_down(int(values[0].min()), self._CLOSE)
+            if self._base is None or subtract_base(values[0], self._base, self._CLOSE, out):
+                if len(out):
+                    self.count = max(self.count, int(out.max()) + 1)
+                return out
+            self._leave_direct()
         done = 0
         while True:
             if self.width == 1:
@@ -242,6 +269,41 @@ class KeyTable:
                 )
             if done == values.shape[1]:
                 return out
-            self._slots = np.full(2 * len(self._slots), -1, np.int64)
-            self._known = np.concatenate([self._known, np.zeros_like(self._known)], axis=1)
-            rehash_keys(self._slots, self._known, self.count)
+            self._grow(2 * len(self._slots))
+
+    def close_range(self, values: np.ndarray) -> tuple[int, int] | None:
+        """Base and number of the codes, while keys are their own codes; None once they are not.
+
+        `values` are looked at only when the base is not chosen yet.
+        """
+        if not self._direct:
+            return None
+        if self._base is None:
+            if not len(values):
+                return None
+            self._base = _rounded_down(int(values.min()), self._CLOSE)
+        self.count = self._CLOSE
+        return self._base, self._CLOSE
+
+    def _leave_direct(self) -> None:
+        assert self._base is not None
+        self._direct = False
+        size = len(self._slots)
+        while size < 4 * self.count:
+            size *= 2
+        self._known = np.zeros((1, size // 2), np.int64)
+        self._known[0, : self.count] = self._base + np.arange(self.count)
+        self._slots = np.full(size, -1, np.int64)
+        rehash_keys(self._slots, self._known, self.count)
+
+    def _grow(self, size: int) -> None:
+        known = np.zeros((self.width, size // 2), np.int64)
+        known[:, : self._known.shape[1]] = self._known
+        self._known = known
+        self._slots = np.full(size, -1, np.int64)
+        rehash_keys(self._slots, self._known, self.count)
+
+
+def _rounded_down(value: int, step: int) -> int:
+    """A base below the first values, with room on both sides."""
+    return max(value - step // 4, -(2**62)) if value < 0 or value > step // 2 else 0

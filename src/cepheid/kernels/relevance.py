@@ -11,22 +11,59 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def select_in_order(types, times, wanted, frontier, selected):  # type: ignore[no-untyped-def]
-    """Rows of wanted types while times do not fall below `frontier` or each other.
+def is_in_order(times, start):  # type: ignore[no-untyped-def]
+    """Whether no time is below `start` or below the one before it."""
+    if times.shape[0] == 0:
+        return True
+    falls = np.int64(times[0] < start)
+    for i in range(1, times.shape[0]):
+        falls |= np.int64(times[i] < times[i - 1])
+    return falls == 0
 
-    Returns (selected count, rows read, greatest time): rows read < len(times) says that the row
-    there is out of order and the caller must take the careful road.
-    """
-    count = 0
-    latest = frontier
+
+@njit(cache=True, nogil=True)
+def flag_types(types, wanted, flags):  # type: ignore[no-untyped-def]
+    """flags[i] = 1 for rows whose type is one of a few `wanted` codes; runs in vector registers."""
+    one_type = wanted[0]
     for i in range(types.shape[0]):
-        now = times[i]
-        if now < latest:
-            return count, i, latest
-        latest = now
-        selected[count] = i
-        count += wanted[types[i]]
-    return count, types.shape[0], latest
+        flags[i] = types[i] == one_type
+    for w in range(1, wanted.shape[0]):
+        one_type = wanted[w]
+        for i in range(types.shape[0]):
+            flags[i] |= types[i] == one_type
+
+
+@njit(cache=True, nogil=True)
+def flag_by_table(types, wanted, flags):  # type: ignore[no-untyped-def]
+    """flags[i] = wanted[type]: for queries over many types."""
+    for i in range(types.shape[0]):
+        flags[i] = wanted[types[i]]
+
+
+@njit(cache=True, nogil=True)
+def collect(flags, selected):  # type: ignore[no-untyped-def]
+    """The rows whose flag is set. `flags` is padded with zeros to whole words of eight."""
+    count = np.uint64(0)
+    words = flags.view(np.uint64)
+    one = np.uint64(1)
+    for j in range(words.shape[0]):
+        word = words[j]
+        if word != 0:
+            row = np.int64(j) * 8
+            for byte in range(8):
+                selected[count] = row + byte
+                count += word & one
+                word >>= np.uint64(8)
+    return count
+
+
+@njit(cache=True, nogil=True)
+def gather(selected, types, bits, times, mask, chosen):  # type: ignore[no-untyped-def]
+    """Masks and times of the selected rows."""
+    for j in range(selected.shape[0]):
+        i = np.uint64(selected[j])
+        mask[j] = bits[types[i]]
+        chosen[j] = times[i]
 
 
 @njit(cache=True, nogil=True)
@@ -55,6 +92,41 @@ def select_any_order(  # type: ignore[no-untyped-def]
     return count, late_count, latest, watermark
 
 
-def type_table(size: int) -> np.ndarray:
-    """An all-zero lookup table from type code to 0/1, as the selectors expect it."""
-    return np.zeros(size, np.int64)
+@njit(cache=True, nogil=True)
+def _take(values, selected, out):  # type: ignore[no-untyped-def]
+    for j in range(selected.shape[0]):
+        out[j] = values[np.uint64(selected[j])]
+
+
+def take(values: np.ndarray, selected: np.ndarray) -> np.ndarray:
+    """values[selected] for rows known to be inside; no bounds are checked."""
+    out = np.empty(len(selected), values.dtype)
+    _take(values, selected, out)
+    return out
+
+
+class RowSelector:
+    """Finds the relevant rows of batches that are in order of time; keeps its scratch space."""
+
+    _FEW = 12
+
+    def __init__(self) -> None:
+        """No scratch space yet."""
+        self._flags = np.zeros(0, np.uint8)
+
+    def select(self, types: np.ndarray, wanted: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        """Rows of wanted types; `codes` lists the wanted codes, `wanted` is the table of flags."""
+        rows = len(types)
+        words = (rows + 7) // 8 * 8
+        if len(self._flags) < words:
+            self._flags = np.zeros(2 * words, np.uint8)
+        flags = self._flags[:words]
+        flags[rows:] = 0
+        if len(codes) == 0:
+            return np.zeros(0, np.int64)
+        if len(codes) <= self._FEW:
+            flag_types(types, codes, flags)
+        else:
+            flag_by_table(types, wanted, flags)
+        selected = np.empty(words + 1, np.int64)
+        return selected[: int(collect(flags, selected))]

@@ -5,7 +5,7 @@ One pass over the relevant rows, in time order. State s keeps a ring of entries 
 of the state before it (`rip`, the paper's RIP pointer) and `mst`, the latest possible first-event
 time of a path to it, which makes window pruning exact (SPEC A2.4). States are served from last to
 first, so that an event never precedes itself (SPEC D42). The kernel allocates nothing: it stops at
-an event boundary with a status (`DONE`, `OUTPUT_FULL`, `RING_FULL + s`), the caller drains or grows,
+an event boundary with a status (`DONE`, `OUTPUT_FULL`, `RING_FULL + s`); the caller drains or grows
 and calls again with the same event.
 
 Cost: O(1) per relevant row plus the size of the output. Its twin is `tests/oracle/denotation.py`.
@@ -18,6 +18,11 @@ from dataclasses import dataclass
 DONE = 0
 OUTPUT_FULL = 1
 RING_FULL = 2
+OUT_OF_ORDER = -1
+KEY_OUTSIDE = -2
+
+BLOCK = 2048
+"""Rows that `plain` looks through at once: small enough to stay in the first-level cache."""
 
 CONTROL_SLOTS = 2  # per state: entries ever pushed, oldest live entry
 COUNTERS = ("pushed", "edges", "sequences")
@@ -48,6 +53,7 @@ class SequenceShape:
     window_in_construction: bool = True
     arrival_order: bool = False
     factorised: bool = False
+    undoable: bool = True
     counting: bool = False
 
     @property
@@ -65,24 +71,28 @@ class SequenceShape:
 
     def entry_fields(self, state: int) -> tuple[tuple[str, str], ...]:
         """Name and dtype of the arrays of a state's ring."""
-        fields = [("t", "int64"), ("row", "int64"), ("prev", "int64"), ("key", "int64")]
+        fields = [("t", "int64"), ("row", "int64"), ("prev", "int64")]
+        if self.undoable:
+            fields.append(("key", "int64"))
         if self.arrival_order:
             fields.append(("o", "int64"))
         if state:
             fields += [("rip", "int64"), ("mst", "int64")]
             if self.between[state - 1]:
                 fields.append(("nb", "int64"))
-        elif self.factorised:
-            fields.append(("depth", "int64"))
         if state == 0 and self.before_first:
             fields.append(("ns", "int64"))
         fields += [(f"e{c}_", self.columns[c]) for c in self.entry_columns[state]]
         return tuple((f"{name}{state}", dtype) for name, dtype in fields)
 
-    def arguments(self) -> tuple[str, ...]:
+    def arguments(self, *, plain: bool = False) -> tuple[str, ...]:
         """The kernel's arguments, in order; the engine builds its call from this list."""
         names = ["begin", "end", "emit", "W", "prune_to", "order_base", "control", "counters"]
-        names += ["mask", "t", "row", "ci", "cf"]
+        if plain:
+            names += ["types", "bits", "wanted", "flags", "found", "selected", "latest"]
+            names += ["row_base", "key_base", "key_size", "t", "ci", "cf"]
+        else:
+            names += ["mask", "t", "row", "ci", "cf"]
         names += [f"k{g}" for g in range(self.groups)]
         names += [f"c{c}" for c in range(len(self.columns))]
         for state in range(self.length - 1):
@@ -92,7 +102,7 @@ class SequenceShape:
             names += [f"last{negation.bit}", f"before{negation.bit}"]
         if self.factorised:
             names += [f"out{s}" for s in range(1, self.length)]
-            names += ["out_from", "out_count", "listed"]
+            names += ["out_from", "out_count", "listed", "listed_entry"]
         else:
             names += [f"out{s}" for s in range(self.length)]
         return tuple(names)
@@ -108,16 +118,49 @@ class _Text:
         self.depth += deeper
 
 
+# Two habits of the text decide its speed. Indices are unsigned, so that no test for a negative
+# index is compiled in. Conditions whose parts are a matter of chance are joined with `&` on
+# integers: one jump that is nearly always the same way instead of several that are guessed wrong.
+
+
 def sequence_source(shape: SequenceShape) -> str:
-    """The text of a module with one compiled function `kernel` for the shape."""
+    """The text of a module with two compiled functions for the shape: `kernel` and `plain`.
+
+    `kernel` takes rows that others have selected and encoded. `plain` takes whole columns as they
+    are and selects the rows itself, block by block; it serves batches in order of time with a key
+    of close integers, and stops where a batch is not like that.
+    """
+    head = "U = np.uint64\nI = np.int64\n\n\n"
+    return head + _function(shape, plain=False) + "\n\n" + _function(shape, plain=True)
+
+
+def _function(shape: SequenceShape, *, plain: bool) -> str:
     w = _Text()
-    last = shape.length - 1
     _load_control(w, shape)
-    w("for i in range(begin, end):", deeper=1)
-    w("mk = mask[i]")
+    if plain:
+        _select_block(w, shape)
+        w("for c in range(count):", deeper=1)
+        w("event = found[U(c)]")
+        w("i = U(event)")
+        w("mk = bits[types[i]]")
+        w("ri = row_base + seen")
+        if shape.groups:
+            w("kv = k0[i] - key_base")
+            w("if kv < 0 or kv >= key_size:", deeper=1)
+            _save_control(w, shape)
+            w(f"return event, nout, nlist, {KEY_OUTSIDE}")
+            w.depth -= 1
+    else:
+        w("for event in range(begin, end):", deeper=1)
+        w("i = U(event)")
+        w("mk = mask[i]")
+        w("ri = row[i]")
+        for group in range(shape.groups):
+            w(f"kv{group or ''} = k{group}[i]")
     w("ti = t[i]")
-    w("oi = order_base + i" if shape.arrival_order else "oi = ti")
+    w(f"oi = order_base + {'seen' if plain else 'event'}" if shape.arrival_order else "oi = ti")
     w("low = ti - W")
+    last = shape.length - 1
     if last > 0:
         _check_rings(w, shape)
     _construct(w, shape)
@@ -125,18 +168,80 @@ def sequence_source(shape: SequenceShape) -> str:
         _push(w, shape, state)
     for negation in shape.negations:
         _note_negative(w, shape, negation)
+    if plain:
+        w("selected[U(seen)] = event")
+        w("seen += 1")
+        w.depth = 2
+        w("start = stop")
     w.depth = 1
     _save_control(w, shape)
-    w(f"return end, {_output_counts(shape)}, {DONE}")
-    head = f"@numba.njit(cache=True, nogil=True)\ndef kernel({', '.join(shape.arguments())}):\n"
-    return head + "\n".join(w.lines) + "\n"
+    w(f"return end, nout, nlist, {DONE}")
+    lines = w.lines
+    if plain:  # every way out notes how many rows were taken
+        note = f"control[{2 * shape.length}] = seen"
+        lines = [
+            extra
+            for line in w.lines
+            for extra in (
+                (line[: len(line) - len(line.lstrip())] + note, line)
+                if line.lstrip().startswith("return")
+                else (line,)
+            )
+        ]
+    name = "plain" if plain else "kernel"
+    arguments = ", ".join(shape.arguments(plain=plain))
+    return (
+        f"@numba.njit(cache=True, nogil=True)\ndef {name}({arguments}):\n" + "\n".join(lines) + "\n"
+    )
+
+
+def _select_block(w: _Text, shape: SequenceShape) -> None:
+    """`found[:count]`: the rows of wanted types in the next block, which must be in order."""
+    w("seen = I(0)")
+    w("start = I(begin)")
+    w("while start < end:", deeper=1)
+    w(f"stop = min(start + {BLOCK}, I(end))")
+    w("falls = I(t[U(start)] < latest)")
+    w("for j in range(start + 1, stop):", deeper=1)
+    w("falls |= I(t[U(j)] < t[U(j - 1)])")
+    w.depth -= 1
+    w("if falls:", deeper=1)
+    _save_control(w, shape)
+    w(f"return start, nout, nlist, {OUT_OF_ORDER}")
+    w.depth -= 1
+    w("size = stop - start")
+    w("one_type = wanted[0]")
+    w("for j in range(size):", deeper=1)
+    w("flags[U(j)] = types[U(start + j)] == one_type")
+    w.depth -= 1
+    w("for choice in range(1, wanted.shape[0]):", deeper=1)
+    w("one_type = wanted[choice]")
+    w("for j in range(size):", deeper=1)
+    w("flags[U(j)] |= types[U(start + j)] == one_type")
+    w.depth -= 2
+    w("whole = (size + 7) >> 3")
+    w("for j in range(size, whole << 3):", deeper=1)
+    w("flags[U(j)] = 0")
+    w.depth -= 1
+    w("words = flags.view(np.uint64)")
+    w("count = U(0)")
+    w("for j in range(whole):", deeper=1)
+    w("word = words[U(j)]")
+    w("if word != 0:", deeper=1)
+    w("place = start + (j << 3)")
+    w("for byte in range(8):", deeper=1)
+    w("found[count] = place + byte")
+    w("count += word & U(1)")
+    w("word >>= U(8)")
+    w.depth -= 3
 
 
 def _load_control(w: _Text, shape: SequenceShape) -> None:
     for s in range(shape.length - 1):
         w(f"n{s} = control[{2 * s}]")
         w(f"tail{s} = control[{2 * s + 1}]")
-        w(f"m{s} = t{s}.shape[0] - 1")
+        w(f"size{s} = I(t{s}.shape[0])")
+        w(f"m{s} = U(t{s}.shape[0] - 1)")
     w("nout = 0")
     w("nlist = 0")
     if shape.counting:
@@ -153,43 +258,38 @@ def _save_control(w: _Text, shape: SequenceShape) -> None:
             w(f"counters[{slot}] += count_{counter}")
 
 
-def _output_counts(shape: SequenceShape) -> str:
-    return "nout, nlist"
-
-
-def _bit(shape: SequenceShape, bit: int, simple: str) -> str:
-    test = f"(mk >> {bit}) & 1"
-    return f"{test} and {simple}" if simple else test
+def _bit(bit: int, simple: str) -> str:
+    test = f"((mk >> {bit}) & 1)"
+    return f"({test} and {simple})" if simple else test
 
 
 def _key(group: int | None) -> str:
-    return "0" if group is None else f"k{group}[i]"
+    return "U(0)" if group is None else f"U(kv{group or ''})"
 
 
 def _check_rings(w: _Text, shape: SequenceShape) -> None:
-    """Room for this event in every ring it may enter, before it has any effect."""
+    """Room for this event in every ring, before it has any effect.
+
+    Also for rings it does not enter: short kernels write their entry first and then decide.
+    """
     for s in range(shape.length - 1):
-        w(f"if (mk >> {s}) & 1 and n{s} - tail{s} > m{s}:", deeper=1)
+        w(f"if n{s} - tail{s} >= size{s}:", deeper=1)
         if shape.window_in_scan:
             w("floor = min(low, prune_to)")
-            w(f"while tail{s} < n{s} and t{s}[tail{s} & m{s}] <= floor:", deeper=1)
+            w(f"while tail{s} < n{s} and t{s}[U(tail{s}) & m{s}] <= floor:", deeper=1)
             w(f"tail{s} += 1")
             w.depth -= 1
-        w(f"if n{s} - tail{s} > m{s}:", deeper=1)
+        w(f"if n{s} - tail{s} >= size{s}:", deeper=1)
         _save_control(w, shape)
-        w(f"return i, {_output_counts(shape)}, {RING_FULL + s}")
+        w(f"return event, nout, nlist, {RING_FULL + s}")
         w.depth -= 2
 
 
-def _newest_before(w: _Text, shape: SequenceShape, state: int, group: int | None) -> None:
-    """`p{state}`: newest entry of `state` with this key that lies before the event."""
+def _newest(w: _Text, shape: SequenceShape, state: int, group: int | None) -> None:
+    """`p{state}`: newest entry of `state` with this key, which may be tied with the event."""
     s = state
     w(f"k = {_key(group)}")
     w(f"p{s} = h{s}[k]")
-    if not shape.arrival_order:
-        w(f"while p{s} >= tail{s} and t{s}[p{s} & m{s}] >= ti:", deeper=1)
-        w(f"p{s} = prev{s}[p{s} & m{s}]")
-        w.depth -= 1
     negation = shape.between[s]
     if negation:
         bit = negation.bit
@@ -199,43 +299,62 @@ def _newest_before(w: _Text, shape: SequenceShape, state: int, group: int | None
         w.depth -= 1
 
 
+def _step_before(w: _Text, shape: SequenceShape, state: int) -> None:
+    """From the newest entry to the newest one before the event: ties never follow."""
+    s = state
+    if not shape.arrival_order:
+        w(f"while I(p{s} >= tail{s}) & I(t{s}[U(p{s}) & m{s}] >= ti):", deeper=1)
+        w(f"p{s} = prev{s}[U(p{s}) & m{s}]")
+        w.depth -= 1
+
+
 def _reachable(shape: SequenceShape, state: int) -> str:
     s = state
-    test = f"p{s} >= tail{s}"
+    test = f"I(p{s} >= tail{s})"
     if shape.window_in_scan:
-        test += f" and {'mst' if s else 't'}{s}[p{s} & m{s}] > low"
+        test += f" & I({'mst' if s else 't'}{s}[U(p{s}) & m{s}] > low)"
     if shape.between[s]:
-        test += f" and {_order(shape, s)}[p{s} & m{s}] >= nbx"
+        test += f" & I({_order(shape, s)}{s}[U(p{s}) & m{s}] >= nbx)"
     return test
 
 
 def _order(shape: SequenceShape, state: int) -> str:
-    return f"{'o' if shape.arrival_order else 't'}{state}"
+    return "o" if shape.arrival_order else "t"
+
+
+_SHORT = 3
+"""Up to this length every event writes an entry to every ring and only then counts it or not."""
 
 
 def _push(w: _Text, shape: SequenceShape, s: int) -> None:
     depth = w.depth
-    w(f"if {_bit(shape, s, shape.simple[s])}:", deeper=1)
+    undecided = shape.length <= _SHORT
+    if not undecided:
+        w(f"if {_bit(s, shape.simple[s])}:", deeper=1)
     if s:
-        _newest_before(w, shape, s - 1, shape.key_groups[s])
-        w(f"if {_reachable(shape, s - 1)}:", deeper=1)
+        _newest(w, shape, s - 1, shape.key_groups[s])
+        _step_before(w, shape, s - 1)
+        condition = _reachable(shape, s - 1)
     else:
         w(f"k = {_key(shape.key_groups[0])}")
-    w(f"x = n{s} & m{s}")
+        condition = "1"
+    if undecided:
+        w(f"enters = I(bool({_bit(s, shape.simple[s])})) & {condition}")
+    elif s:
+        w(f"if {condition}:", deeper=1)
+    w(f"x = U(n{s}) & m{s}")
+    w(f"above = h{s}[k]")
     w(f"t{s}[x] = ti")
-    w(f"row{s}[x] = row[i]")
-    w(f"key{s}[x] = k")
-    if s == 0 and shape.factorised:
-        w("above = h0[k]")
-        w("depth0[x] = depth0[above & m0] + 1 if above >= tail0 else 0")
-    w(f"prev{s}[x] = h{s}[k]")
-    w(f"h{s}[k] = n{s}")
+    w(f"row{s}[x] = ri")
+    if shape.undoable:
+        w(f"key{s}[x] = I(k)")
+    w(f"prev{s}[x] = above")
     if shape.arrival_order:
         w(f"o{s}[x] = oi")
     if s:
         before = "mst" if s > 1 else "t"
         w(f"rip{s}[x] = p{s - 1}")
-        w(f"mst{s}[x] = {before}{s - 1}[p{s - 1} & m{s - 1}]")
+        w(f"mst{s}[x] = {before}{s - 1}[U(p{s - 1}) & m{s - 1}]")
         if shape.between[s - 1]:
             w(f"nb{s}[x] = nbx")
     elif shape.before_first:
@@ -245,32 +364,47 @@ def _push(w: _Text, shape: SequenceShape, s: int) -> None:
         w(f"ns0[x] = nsx if nsx < oi else before{bit}[{key}]")
     for column in shape.entry_columns[s]:
         w(f"e{column}_{s}[x] = c{column}[i]")
-    w(f"n{s} += 1")
+    if undecided:
+        w(f"h{s}[k] = n{s} if enters else above")
+        w(f"n{s} += enters")
+    else:
+        w(f"h{s}[k] = n{s}")
+        w(f"n{s} += 1")
     if shape.counting:
-        w("count_pushed += 1")
+        w(f"count_pushed += {'enters' if undecided else '1'}")
     w.depth = depth
 
 
 def _construct(w: _Text, shape: SequenceShape) -> None:
     last = shape.length - 1
     depth = w.depth
-    w(f"if emit and {_bit(shape, last, shape.simple[last])}:", deeper=1)
-    w("first_out = nout")
-    w("first_listed = nlist")
     if last == 0:
+        w(f"if emit and {_bit(last, shape.simple[last])}:", deeper=1)
+        w("first_out = nout")
+        w("first_listed = nlist")
         _emit_flat(w, shape)
         w.depth = depth
         return
-    _newest_before(w, shape, last - 1, shape.key_groups[last])
-    w(f"if {_reachable(shape, last - 1)}:", deeper=1)
+    _newest(w, shape, last - 1, shape.key_groups[last])
+    simple = shape.simple[last]
+    own = f" and {simple}" if simple else ""
+    # Older entries reach less far back, so the newest one, tied or not, decides whether to look.
+    w(f"if (emit & ((mk >> {last}) & 1) & {_reachable(shape, last - 1)}){own}:", deeper=1)
+    _step_before(w, shape, last - 1)
+    w("first_out = nout")
+    w("first_listed = nlist")
     if shape.factorised:
         _list_first_events(w, shape)
         stop = 1
     else:
         stop = 0
+    if shape.factorised and last == 1:
+        w("if nlist > first_listed:", deeper=1)
     for level in range(last - 1, stop - 1, -1):
         if level < last - 1:
             w(f"p{level} = rip{level + 1}[q{level + 1}]")
+        if level == 1 and shape.factorised:
+            w("start = first_listed")
         w(f"while p{level} >= tail{level}:", deeper=1)
         _walk_step(w, shape, level)
     if shape.factorised:
@@ -282,7 +416,7 @@ def _construct(w: _Text, shape: SequenceShape) -> None:
 
 def _walk_step(w: _Text, shape: SequenceShape, level: int) -> None:
     last = shape.length - 1
-    w(f"q{level} = p{level} & m{level}")
+    w(f"q{level} = U(p{level}) & m{level}")
     if shape.window_in_construction:
         exact = "mst" if level and shape.window_in_scan else "t"
         w(f"if {exact}{level}[q{level}] <= low:", deeper=1)
@@ -290,7 +424,7 @@ def _walk_step(w: _Text, shape: SequenceShape, level: int) -> None:
         w.depth -= 1
     if shape.between[level]:
         bound = "nbx" if level == last - 1 else f"nb{level + 1}[q{level + 1}]"
-        w(f"if {_order(shape, level)}[q{level}] < {bound}:", deeper=1)
+        w(f"if {_order(shape, level)}{level}[q{level}] < {bound}:", deeper=1)
         w("break")
         w.depth -= 1
     w(f"p{level} = prev{level}[q{level}]")
@@ -321,30 +455,29 @@ def _emit_flat(w: _Text, shape: SequenceShape) -> None:
         w.depth -= 1
     w("if nout >= out0.shape[0]:", deeper=1)
     _save_control(w, shape)
-    w(f"return i, first_out, first_listed, {OUTPUT_FULL}")
+    w(f"return event, first_out, first_listed, {OUTPUT_FULL}")
     w.depth -= 1
     for s in range(last):
-        w(f"out{s}[nout] = row{s}[q{s}]")
-    w(f"out{last}[nout] = row[i]")
+        w(f"out{s}[U(nout)] = row{s}[q{s}]")
+    w(f"out{last}[U(nout)] = ri")
     w("nout += 1")
 
 
 def _list_first_events(w: _Text, shape: SequenceShape) -> None:
     """Rows of state 0 with this key inside the window, newest first: ranges of it are shared."""
-    k = "k" if shape.key_groups[0] is not None else "0"
-    w(f"a = h0[{k}]")
-    w("while a >= tail0 and t0[a & m0] >= ti:", deeper=1)
-    w("a = prev0[a & m0]")
+    w("a = h0[k]")
+    w("while I(a >= tail0) & I(t0[U(a) & m0] >= ti):", deeper=1)
+    w("a = prev0[U(a) & m0]")
     w.depth -= 1
-    w("top = depth0[a & m0]")
-    w("while a >= tail0 and t0[a & m0] > low:", deeper=1)
+    w("while a >= tail0 and t0[U(a) & m0] > low:", deeper=1)
     w("if nlist >= listed.shape[0]:", deeper=1)
     _save_control(w, shape)
-    w(f"return i, first_out, first_listed, {OUTPUT_FULL}")
+    w(f"return event, first_out, first_listed, {OUTPUT_FULL}")
     w.depth -= 1
-    w("listed[nlist] = row0[a & m0]")
+    w("listed[U(nlist)] = row0[U(a) & m0]")
+    w("listed_entry[U(nlist)] = a")
     w("nlist += 1")
-    w("a = prev0[a & m0]")
+    w("a = prev0[U(a) & m0]")
     w.depth -= 1
 
 
@@ -353,23 +486,26 @@ def _emit_group(w: _Text, shape: SequenceShape) -> None:
     if last == 1:
         w("start = first_listed")
     else:
-        w("start = first_listed + top - depth0[rip1[q1] & m0]")
+        # Both chains go back in time, so the place of an entry in the list only moves on.
+        w("while listed_entry[U(start)] != rip1[q1]:", deeper=1)
+        w("start += 1")
+        w.depth -= 1
     w("if nout >= out_from.shape[0]:", deeper=1)
     _save_control(w, shape)
-    w(f"return i, first_out, first_listed, {OUTPUT_FULL}")
+    w(f"return event, first_out, first_listed, {OUTPUT_FULL}")
     w.depth -= 1
     for s in range(1, last):
-        w(f"out{s}[nout] = row{s}[q{s}]")
-    w(f"out{last}[nout] = row[i]")
-    w("out_from[nout] = start")
-    w("out_count[nout] = nlist - start")
+        w(f"out{s}[U(nout)] = row{s}[q{s}]")
+    w(f"out{last}[U(nout)] = ri")
+    w("out_from[U(nout)] = start")
+    w("out_count[U(nout)] = nlist - start")
     w("nout += 1")
 
 
 def _note_negative(w: _Text, shape: SequenceShape, negation: Between) -> None:
     """The two latest distinct times of a negative per key: ties need the one before (SPEC A2.3)."""
     bit, key = negation.bit, _key(negation.key_group)
-    w(f"if {_bit(shape, bit, negation.simple)}:", deeper=1)
+    w(f"if {_bit(bit, negation.simple)}:", deeper=1)
     w(f"z = {key}")
     w(f"if last{bit}[z] != oi:", deeper=1)
     w(f"before{bit}[z] = last{bit}[z]")

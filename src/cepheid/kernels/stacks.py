@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from cepheid.kernels.compiled import function
+from cepheid.kernels.compiled import load
 from cepheid.kernels.sequence_source import (
+    BLOCK,
     COUNTERS,
     DONE,
+    KEY_OUTSIDE,
+    OUT_OF_ORDER,
     OUTPUT_FULL,
     RING_FULL,
     SequenceShape,
@@ -34,17 +37,41 @@ def _undo(control, state, since, times, keys, prev, heads):  # type: ignore[no-u
     control[2 * state] = n
 
 
+Deliver = Callable[[dict[str, np.ndarray], int, int], None]
+
+
+class _Call:
+    """The arguments of a kernel, put together once and then only changed where they change."""
+
+    def __init__(self, names: tuple[str, ...], function: Callable[..., Any]) -> None:
+        self.function = function
+        self.arguments: list[Any] = [None] * len(names)
+        self.version = -1
+        self._place = {name: place for place, name in enumerate(names)}
+
+    def set(self, values: dict[str, Any]) -> None:
+        for name, value in values.items():
+            place = self._place.get(name)
+            if place is not None:
+                self.arguments[place] = value
+
+
 class Stacks:
     """Rings, heads and output buffers of one running sequence kernel."""
 
     def __init__(self, shape: SequenceShape, *, output_rows: int = 1 << 15) -> None:
         """Empty stacks for a kernel of this shape; compiles or loads the kernel."""
         self.shape = shape
-        self._kernel: Callable[..., Any] = function(sequence_source(shape), "kernel")
-        self._names = shape.arguments()
+        module = load(sequence_source(shape))
+        self._functions = {"kernel": module.kernel, "plain": module.plain}
+        self._kernel_call = _Call(shape.arguments(), module.kernel)
+        self._plain_call: _Call | None = None
+        self._flags = np.zeros(BLOCK, np.uint8)
+        self._found = np.zeros(BLOCK + 1, np.int64)
+        self._version = 0
         self._keys = 0
         self.counters = np.zeros(len(COUNTERS), np.int64)
-        self.control = np.zeros(max(2, 2 * shape.length), np.int64)
+        self.control = np.zeros(2 * shape.length + 1, np.int64)
         self._arrays: dict[str, np.ndarray] = {}
         for state in range(shape.length - 1):
             self._arrays[f"h{state}"] = np.zeros(0, np.int64)
@@ -54,6 +81,7 @@ class Stacks:
             self._arrays[f"last{negation.bit}"] = np.zeros(0, np.int64)
             self._arrays[f"before{negation.bit}"] = np.zeros(0, np.int64)
         self._output_rows = output_rows
+        self._output = self._fresh_output()
         self.admit_keys(1)
 
     def admit_keys(self, count: int) -> None:
@@ -68,6 +96,7 @@ class Stacks:
                 new[: len(old)] = old
                 self._arrays[name] = new
         self._keys = size
+        self._version += 1
 
     @property
     def live_entries(self) -> int:
@@ -76,32 +105,56 @@ class Stacks:
             sum(self.control[2 * s] - self.control[2 * s + 1] for s in range(self.shape.length - 1))
         )
 
-    def run(
-        self,
-        inputs: dict[str, Any],
-        rows: int,
-        deliver: Callable[[dict[str, np.ndarray], int, int], None],
-    ) -> None:
+    def run(self, inputs: dict[str, Any], rows: int, deliver: Deliver) -> None:
         """Feed `rows` rows; `deliver(outputs, filled, listed)` gets each filled set of buffers.
 
-        Buffers passed to `deliver` belong to the receiver: fresh ones are made for what follows.
+        The buffers are used again: `deliver` copies what it keeps.
         """
         begin = 0
         while True:
-            out = self._fresh_output()
-            values = {**inputs, **self._arrays, **out}
-            values["begin"], values["end"] = begin, rows
-            values["control"], values["counters"] = self.control, self.counters
-            begin, filled, listed, status = self._kernel(*[values[n] for n in self._names])
-            if filled:
-                deliver(out, filled, listed)
+            begin, status = self._call(self._kernel_call, inputs, begin, rows, deliver)
             if status == DONE:
                 return
-            if status == OUTPUT_FULL:
-                if not filled:
-                    self._output_rows *= 2
-            else:
-                self._grow(status - RING_FULL)
+
+    def run_plain(
+        self, inputs: dict[str, Any], rows: int, deliver: Deliver
+    ) -> tuple[int, np.ndarray]:
+        """Feed a batch as it is: returns how many rows it could take and which were relevant."""
+        if self._plain_call is None:
+            self._plain_call = _Call(self.shape.arguments(plain=True), self._functions["plain"])
+        call = self._plain_call
+        selected = np.empty(rows, np.int64)
+        inputs |= {"selected": selected, "flags": self._flags, "found": self._found}
+        first_row, begin, seen = inputs["row_base"], 0, 0
+        while True:
+            inputs["row_base"] = first_row + seen
+            inputs["selected"] = selected[seen:]
+            begin, status = self._call(call, inputs, begin, rows, deliver)
+            seen += int(self.control[-1])
+            if status in (DONE, OUT_OF_ORDER, KEY_OUTSIDE):
+                return begin, selected[:seen]
+
+    def _call(
+        self, call: _Call, inputs: dict[str, Any], begin: int, rows: int, deliver: Deliver
+    ) -> tuple[int, int]:
+        """One call of a kernel; then its output is delivered and what was full has grown."""
+        if call.version != self._version:
+            call.set({**self._arrays, **self._output})
+            call.set({"control": self.control, "counters": self.counters})
+            call.version = self._version
+        call.set(inputs)
+        call.arguments[0], call.arguments[1] = begin, rows
+        begin, filled, listed, status = call.function(*call.arguments)
+        if filled:
+            deliver(self._output, filled, listed)
+        if status == OUTPUT_FULL and not filled:
+            self._output_rows *= 2
+            self._output = self._fresh_output()
+            self._version += 1
+        elif status >= RING_FULL:
+            self._grow(status - RING_FULL)
+            self._version += 1
+        return begin, status
 
     def undo(self, since: int) -> None:
         """Take back every entry whose time is `since` or later."""
@@ -114,7 +167,7 @@ class Stacks:
         if shape.factorised:
             out = {f"out{s}": np.empty(rows, np.int64) for s in range(1, shape.length)}
             out |= {n: np.empty(rows, np.int64) for n in ("out_from", "out_count")}
-            out["listed"] = np.empty(rows, np.int64)
+            out |= {n: np.empty(rows, np.int64) for n in ("listed", "listed_entry")}
             return out
         return {f"out{s}": np.empty(rows, np.int64) for s in range(shape.length)}
 

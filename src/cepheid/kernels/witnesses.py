@@ -59,7 +59,7 @@ class Witnesses:
     def drop_until(self, time: int) -> None:
         """Forget witnesses at or before `time`, once half of them are."""
         dead = int(np.searchsorted(self.times[: self.size], time, side="right"))
-        if dead < 1024 and dead * 2 <= self.size or dead == 0:
+        if (dead < 1024 and dead * 2 <= self.size) or dead == 0:
             return
         live = self.size - dead
         self.times[:live] = self.times[dead : self.size].copy()

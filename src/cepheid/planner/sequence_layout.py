@@ -68,9 +68,13 @@ def lay_out(
     options: PlanOptions,
     *,
     partitioned: bool = True,
+    undoable: bool = True,
 ) -> Layout:
-    """Choose key, places of tests and output form; `partitioned=False` leaves the key unused."""
-    return _Builder(plan, type_of_column, options, partitioned).build()
+    """Choose key, places of tests and output form.
+
+    `partitioned=False` leaves the key unused; `undoable=False` promises events in order of time.
+    """
+    return _Builder(plan, type_of_column, options, partitioned, undoable).build()
 
 
 class _Builder:
@@ -80,8 +84,10 @@ class _Builder:
         type_of_column: Callable[[str], ScalarType],
         options: PlanOptions,
         partitioned: bool,
+        undoable: bool,
     ) -> None:
         self.plan = plan
+        self.undoable = undoable
         self.options = options
         self.type_of_column = type_of_column
         self.columns: dict[str, int] = {}
@@ -132,6 +138,7 @@ class _Builder:
             window_in_construction=self.options.window_in_construction,
             arrival_order=plan.arrival_order,
             factorised=self._is_factorised(joint, between, before_first, probes, selection),
+            undoable=self.undoable,
             counting=self.options.counting,
         )
         return Layout(
