@@ -80,14 +80,14 @@ class Rewriter:
 
 
 def _check(step: Step) -> None:
-    """A rewrite keeps the tree well formed, and the variables of its matches in their order."""
+    """A rewrite keeps the tree well formed, and the variables that its matches bind."""
     try:
         check(step.after)
     except InternalError as broken:
         raise _broken(step, broken.message) from broken
-    before, after = bound_variables(step.before), bound_variables(step.after)
+    before, after = set(bound_variables(step.before)), set(bound_variables(step.after))
     if before != after:
-        message = f"it binds {', '.join(after)} instead of {', '.join(before)}"
+        message = f"it binds {', '.join(sorted(after))} instead of {', '.join(sorted(before))}"
         raise _broken(step, message)
 
 
