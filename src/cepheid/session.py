@@ -43,7 +43,7 @@ def detect(events: Any, query: CompiledQuery | str, **options: Any) -> Any:
 
 
 def scan(spark: Any, path: Any, query: CompiledQuery | str, **options: Any) -> Any:
-    """The matches in event files, found by tasks that each read a slice of time: a lazy DataFrame."""
+    """The matches in event files, as a lazy DataFrame: each task reads its own slice of time."""
     from cepheid.hosts.spark import scan_spark  # noqa: PLC0415 (pyspark's one door)
 
     compiled = compile_text(query) if isinstance(query, str) else query

@@ -1,1 +1,1 @@
-"""Hosts drive the kernels: in process, on Spark over any DataFrame, over files, and over streams."""
+"""Hosts drive the kernels: in process, on Spark over any DataFrame, over files, over streams."""

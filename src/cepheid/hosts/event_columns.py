@@ -21,7 +21,7 @@ from cepheid.planner.kernel_expression import StringConstant
 from cepheid.planner.sequence_layout import Layout
 
 
-class AbsentKey(Exception):  # noqa: N818 (a signal between two parts of the engine, not an error)
+class AbsentKey(Exception):
     """A key attribute is absent in some row: equality through it is not transitive (SPEC F)."""
 
 
@@ -58,7 +58,7 @@ class EventColumns:
         *,
         open_schema: bool,
     ) -> dict[str, np.ndarray]:
-        """mask, t, k0.., c0.. of the selected rows; codes and times are those of the whole batch."""
+        """mask, t, k0.., c0.. of the selected rows; codes and times are the whole batch's."""
         layout = self.layout
         if selected is None:
             selected = np.arange(len(codes))
@@ -192,15 +192,16 @@ class EventColumns:
         if declared is not None:
             codes = codes if selected is None else codes[selected]
             lacking = self.types.code_lookup({t: name not in declared[t] for t in declared}, False)
-            absent = lacking[codes]
+            absent: np.ndarray = lacking[codes]
             stated = self.types.code_lookup(dict.fromkeys(declared, True), False)[codes]
             if not stated.all():
                 nulls = array.is_null().to_numpy(zero_copy_only=False)
                 absent = absent | (~stated & (nulls if selected is None else nulls[selected]))
             return absent
         if name in lacks:
-            rows = lacks[name]
-            return rows if selected is None else rows[selected]
+            rows: np.ndarray = lacks[name]
+            chosen: np.ndarray = rows if selected is None else rows[selected]
+            return chosen
         return None
 
 

@@ -1,16 +1,19 @@
-"""Who an event is, the same on every host: its id column, or its content and an ordinal among twins."""
+"""Who an event is, on every host: its id column, or its content and a number among twins."""
 
 from __future__ import annotations
 
 import hashlib
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cepheid.hosts.memory import room
 from cepheid.hosts.store import View
 from cepheid.kernels.identity import (
-    DIGITS,
+    PAIRS_OF_DIGITS,
     fold_bytes,
     fold_integers,
     hexadecimal,
@@ -20,23 +23,32 @@ from cepheid.model.options import Options
 
 
 def event_lanes(view: View, options: Options) -> np.ndarray:
-    """Two 64-bit lanes per row of the view."""
-    table = view.table
+    """Two 64-bit lanes per row of the view; a chunk's are worked out once."""
+    parts = []
+    for chunk in view.chunks:
+        if chunk.lanes is None:
+            chunk.lanes = _content(chunk.batch, options)
+        parts.append(chunk.lanes)
+    lanes = np.concatenate(parts, axis=1) if parts else np.zeros((2, 0), np.uint64)
+    if options.id is None:
+        _number_twins(lanes, view)
+    return lanes
+
+
+def _content(batch: pa.RecordBatch, options: Options) -> np.ndarray:
+    lanes = np.zeros((2, batch.num_rows), np.uint64)
     if options.id is not None:
-        lanes = np.zeros((2, len(table)), np.uint64)
-        _fold(lanes, table.column(options.id), "id")
+        _fold(lanes, batch.column(options.id), "id")
         return lanes
-    lanes = np.zeros((2, len(table)), np.uint64)
-    for name in sorted(table.column_names):
-        _fold(lanes, table.column(name), name)
-    _number_twins(lanes, view)
+    for name in sorted(batch.schema.names):
+        _fold(lanes, batch.column(name), name)
     return lanes
 
 
 def match_ids(lanes: np.ndarray, rows: np.ndarray, fingerprint: str) -> pa.Array:
     """32 hexadecimal characters per match: H(fingerprint, its events in pattern order)."""
     digest = hashlib.blake2b(fingerprint.encode(), digest_size=16).digest()
-    out = np.empty((2, len(rows)), np.uint64)
+    out = room(len(rows), 2, dtype=np.uint64)
     match_lanes(
         lanes,
         np.ascontiguousarray(rows),
@@ -44,27 +56,28 @@ def match_ids(lanes: np.ndarray, rows: np.ndarray, fingerprint: str) -> pa.Array
         np.uint64(int.from_bytes(digest[8:], "little")),
         out,
     )
-    text = np.empty(32 * len(rows), np.uint8)
-    hexadecimal(out, DIGITS, text)
-    offsets = np.arange(0, 32 * len(rows) + 1, 32, dtype=np.int64)
-    return pa.LargeStringArray.from_buffers(
-        len(rows), pa.py_buffer(offsets), pa.py_buffer(text)
-    ).cast(pa.string())
+    text = room(16 * len(rows), dtype=np.uint16)
+    hexadecimal(out.reshape(-1).view(np.uint8), PAIRS_OF_DIGITS, text)
+    if 32 * len(rows) < 2**31:
+        offsets = np.arange(0, 32 * len(rows) + 1, 32, dtype=np.int32)
+        return pa.StringArray.from_buffers(len(rows), pa.py_buffer(offsets), pa.py_buffer(text))
+    wide = np.arange(0, 32 * len(rows) + 1, 32, dtype=np.int64)
+    return pa.LargeStringArray.from_buffers(len(rows), pa.py_buffer(wide), pa.py_buffer(text))
 
 
-def _fold(lanes: np.ndarray, column: pa.ChunkedArray, name: str) -> None:
+def _fold(lanes: np.ndarray, array: pa.Array, name: str) -> None:
     seed = np.uint64(
         int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
     )
-    array = column.combine_chunks()
-    if isinstance(array, pa.ChunkedArray):
-        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], column.type)
     if len(array) == 0 or array.null_count == len(array):
         return
     if pa.types.is_dictionary(array.type):
         # Each distinct value is folded once, then looked up: type columns have a handful.
         own = np.zeros((2, len(array.dictionary)), np.uint64)
-        _fold(own, pa.chunked_array([array.dictionary]), name)
+        _fold(own, array.dictionary, name)
+        if array.null_count == 0:
+            lanes += own[:, array.indices.to_numpy(zero_copy_only=False)]
+            return
         codes = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
         known = array.is_valid().to_numpy(zero_copy_only=False)
         lanes += np.where(known, own[:, codes], np.uint64(0))
@@ -80,12 +93,22 @@ def _fold(lanes: np.ndarray, column: pa.ChunkedArray, name: str) -> None:
     elif pa.types.is_floating(kind):
         floats = array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
         valid = valid & ~np.isnan(floats)  # NaN is undefined, like null
-        values = (floats + 0.0).view(np.int64)  # -0.0 equals 0.0
+        values = (floats + 0.0).view(np.int64).copy()  # -0.0 equals 0.0
+        # A whole number is the same event whether its column came as integers or as floats.
+        whole = (np.abs(floats) < 2.0**53) & (np.trunc(floats) == floats)
+        values[whole] = floats[whole].astype(np.int64)
     elif pa.types.is_timestamp(kind):
         micro = array.cast(pa.timestamp("us", kind.tz), safe=False)
         values = micro.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     elif pa.types.is_boolean(kind):
         values = array.cast(pa.int8()).cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    elif pa.types.is_decimal(kind):
+        numbers = [None if value is None else value.normalize() for value in array.to_pylist()]
+        whole = np.array([n is not None and n == n.to_integral_value() for n in numbers])
+        fractions = [None if w else v for w, v in zip(whole, numbers, strict=True)]
+        _fold_text(lanes, pa.array([f and str(f) for f in fractions]), valid & ~whole, seed)
+        values = np.array([_wrapped(n) if w else 0 for w, n in zip(whole, numbers, strict=True)])
+        valid = valid & whole
     else:
         _fold_text(lanes, array, valid, seed)
         return
@@ -93,14 +116,11 @@ def _fold(lanes: np.ndarray, column: pa.ChunkedArray, name: str) -> None:
 
 
 def _fold_text(lanes: np.ndarray, array: pa.Array, valid: np.ndarray, seed: np.uint64) -> None:
-    if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
-        array = array.cast(pa.large_binary())
-    elif pa.types.is_large_string(array.type):
+    kind = array.type
+    if pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_string(kind):
         array = array.cast(pa.large_binary())
     elif not pa.types.is_large_binary(array.type):
-        array = pa.array([None if v is None else repr(v) for v in array.to_pylist()]).cast(
-            pa.large_binary()
-        )
+        array = pa.array([_as_bytes(v) for v in array.to_pylist()], pa.large_binary())
     array = pc.fill_null(array, b"")
     offsets = np.frombuffer(array.buffers()[1], np.int64)[
         array.offset : array.offset + len(array) + 1
@@ -110,6 +130,38 @@ def _fold_text(lanes: np.ndarray, array: pa.Array, valid: np.ndarray, seed: np.u
         np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
     )
     fold_bytes(lanes, offsets, bytes_, valid, seed)
+
+
+def _wrapped(number: Decimal) -> np.int64:
+    """A whole number in 64 bits, as casting an unsigned one gives it."""
+    return np.uint64(int(number) % 2**64).astype(np.int64)
+
+
+def _as_bytes(value: object) -> bytes | None:
+    if value is None or isinstance(value, bytes):
+        return value
+    return (value if isinstance(value, str) else _canonical(value)).encode()
+
+
+def _canonical(value: object) -> str:
+    """A value of a rarer type as text that no host writes differently."""
+    match value:
+        case dict():
+            inner = (f"{k}:{_canonical(v)}" for k, v in sorted(value.items()) if v is not None)
+            return "{" + ",".join(inner) + "}"
+        case list() | tuple():
+            return "[" + ",".join(map(_canonical, value)) + "]"
+        case datetime():
+            moment = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+            return moment.isoformat(timespec="microseconds")
+        case date() | time():
+            return value.isoformat()
+        case float() if value.is_integer():
+            return str(int(value))
+        case Decimal():
+            return str(value.normalize())
+        case _:
+            return repr(value)
 
 
 def _number_twins(lanes: np.ndarray, view: View) -> None:

@@ -1,4 +1,4 @@
-"""The in-process host: `Detector` takes events as they come and returns the matches they complete."""
+"""The in-process host: `Detector` takes events as they come, and returns the matches."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Detector:
         return self._advance(time) if self._engines else self._nothing()
 
     def close(self) -> Matches:
-        """End of input; deadlines that lie after the last event pass (unless close_at_end=False)."""
+        """End of input: deadlines after the last event pass (unless close_at_end=False)."""
         if not self._engines or not self.options.close_at_end:
             return self._nothing()
         return self._advance(END_OF_TIME)

@@ -1,4 +1,4 @@
-"""Events of every accepted form as Arrow batches, with what is absent kept apart from what is null."""
+"""Events of every accepted form as Arrow batches; what is absent is kept apart from null."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class EventBatch:
 
 
 def event_batches(events: Any, options: Options) -> Iterator[EventBatch]:
-    """The batches of a table, record batch, pandas frame, list of dicts, or dict of those by type."""
+    """The batches of a table, batch, pandas frame, list of dicts, or dict of those by type."""
     if isinstance(events, EventBatch):
         yield events
     elif isinstance(events, pa.RecordBatch):
@@ -51,7 +51,7 @@ def event_batches(events: Any, options: Options) -> Iterator[EventBatch]:
         raise DataError.of(
             "unknown-events",
             f"events of type {type(events).__name__} cannot be read",
-            help="give a pyarrow Table or RecordBatch, a pandas or Spark DataFrame, or a list of dicts",
+            help="give a pyarrow Table, a pandas or Spark DataFrame, or a list of dicts",
         )
 
 

@@ -1,4 +1,4 @@
-"""Matches as a host delivers them: lazy, so that counting costs little and a table only when asked."""
+"""Matches as a host delivers them: lazy, so that counting is cheap and tables wait."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.hosts.event_identity import event_lanes, match_ids
+from cepheid.hosts.memory import room
 from cepheid.hosts.store import View
-from cepheid.kernels.expand import flat_rows
+from cepheid.kernels.expand import expand_groups
 from cepheid.model.errors import LimitExceeded
 from cepheid.planner.match_schema import MatchForm
 
@@ -83,6 +84,15 @@ class Piece:
             return flat_rows(names[p.later - base], p.start, p.count, names[p.listed - base])
         named: np.ndarray = names[self.rows - base]
         return named
+
+
+def flat_rows(
+    later: np.ndarray, start: np.ndarray, count: np.ndarray, listed: np.ndarray
+) -> np.ndarray:
+    """All matches of the groups as rows, one column per variable."""
+    out = room(int(count.sum()), later.shape[1] + 1)
+    expand_groups(later, start, count, listed, out)
+    return out
 
 
 class Matches:

@@ -14,7 +14,7 @@ from cepheid.kernels.witnesses import Witnesses
 from cepheid.planner.column_expression import evaluate_predicate
 from cepheid.planner.columns import Column, from_arrow
 from cepheid.planner.sequence_layout import Layout, Probe
-from cepheid.planner.sequence_plan import Negation, Place
+from cepheid.planner.sequence_plan import Negation, Place, SequencePlan
 
 _FAR = 2**62
 _PAIRS = 1 << 16
@@ -128,6 +128,7 @@ class NegationProbes:
             def lookup(
                 variable: str,
                 name: str,
+                plan: SequencePlan = plan,
                 candidate: np.ndarray = candidate,
                 witness: np.ndarray = witness,
             ) -> Column:
@@ -151,7 +152,7 @@ class NegationProbes:
     def _interval(
         self, negation: Negation, rows: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The guarded interval as (time, row) pairs; a row bound at infinity compares times only."""
+        """The guarded interval as (time, row) pairs; a row at infinity compares times only."""
         by_arrival = self._layout.plan.arrival_order
         count = len(rows)
 

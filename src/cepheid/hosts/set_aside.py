@@ -1,4 +1,4 @@
-"""Events a query cannot use: late ones, and bad rows; counted, kept for the user, never dropped silently."""
+"""Events a query cannot use, late or bad: counted and kept for the user, never just dropped."""
 
 from __future__ import annotations
 

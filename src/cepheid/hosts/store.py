@@ -25,6 +25,7 @@ class Chunk:
         "base",
         "first_time",
         "lacks",
+        "lanes",
         "last_time",
     )
 
@@ -55,6 +56,7 @@ class Chunk:
             self._times = times
             self._rows = len(times)
         self.lacks = lacks
+        self.lanes: np.ndarray | None = None
         self.base = base
         self.first_time = int(first)
         self.last_time = int(last)
@@ -84,7 +86,7 @@ class Chunk:
         if isinstance(self._times, tuple):
             times, selected = self._times
             self._times = times[selected]
-        return not bool((self._times[1:] > self._times[:-1]).all())
+        return not bool(np.all(self._times[1:] > self._times[:-1]))
 
     @property
     def batch(self) -> pa.RecordBatch:

@@ -7,17 +7,15 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from cepheid.kernels.interning import StringTable
+from cepheid.kernels.interning import match_names
 from cepheid.model.errors import DataError
-
-_MOST_STRANGE_TYPES = 1 << 20
 
 
 class TypeCodes:
     """Reads type columns against the types of one query.
 
-    `wanted[code]` is 1 for types of the query and `bits[code]` is the mask of the components such an
-    event may fill; a row without a type has code -1, and both tables end with a zero for it.
+    `wanted[code]` is 1 for types of the query and `bits[code]` is the mask of the components such
+    an event may fill; a row without a type has code -1, and both tables end with a zero for it.
     """
 
     def __init__(self, type_bits: Mapping[str, int], bits_of_any_type: int, column: str) -> None:
@@ -27,11 +25,9 @@ class TypeCodes:
         self._column = column
         self._dictionary: pa.Array | None = None
         self.some_unnamed = False
-        self._forget()
-
-    def _forget(self) -> None:
-        self._strings = StringTable()
-        self._known = [self._strings.code(name) for name in self._type_bits]
+        self._texts = [name.encode() for name in type_bits]
+        self._names = np.frombuffer(b"".join(self._texts) or b"\0", np.uint8)
+        self._name_offsets = np.cumsum([0, *(len(text) for text in self._texts)])
         self.wanted = np.zeros(0, np.int64)
         self.bits = np.zeros(0, np.int64)
         self._wanted_codes: np.ndarray | None = None
@@ -49,13 +45,16 @@ class TypeCodes:
         """
         self.some_unnamed = column.null_count > 0
         if pa.types.is_dictionary(column.type):
-            return self._read_dictionary(column)
-        self._dictionary = None
+            if column.dictionary.null_count == 0:
+                return self._read_dictionary(column)
+            column = column.dictionary_decode()
+            self.some_unnamed = column.null_count > 0
         if pa.types.is_integer(column.type):
             column = column.cast(pa.string())
         if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-            if pa.types.is_null(column.type) and len(column):
-                self._tables([])
+            if pa.types.is_null(column.type):
+                self._dictionary = None
+                self._tables([*self._type_bits, _STRANGER])
                 return np.full(len(column), -1, np.int64)
             raise DataError.of(
                 "bad-type-column",
@@ -82,45 +81,42 @@ class TypeCodes:
     def _code_of(self) -> dict[str, int]:
         if self._dictionary is not None:
             values = self._dictionary.to_pylist()
-            return {name: code for code, name in enumerate(values) if name is not None}
-        return dict(zip(self._type_bits, self._known, strict=True))
+            return {str(name): code for code, name in enumerate(values)}
+        return {name: code for code, name in enumerate(self._type_bits)}
 
     def _read_dictionary(self, column: pa.DictionaryArray) -> np.ndarray:
         values = column.dictionary
         if self._dictionary is None or not values.equals(self._dictionary):
-            self._tables([str(v) if v is not None else None for v in values.to_pylist()])
+            self._tables([str(v) for v in values.to_pylist()])
             self._dictionary = values
-        self.some_unnamed |= values.null_count > 0
         indices = column.indices
         if indices.null_count:
             indices = indices.cast(pa.int32()).fill_null(-1)
         return np.asarray(indices.to_numpy(zero_copy_only=False))
 
-    def _tables(self, names: list[str | None]) -> None:
-        bits = [0 if n is None else self._type_bits.get(n, self._any) for n in names]
+    def _tables(self, names: list[str]) -> None:
+        bits = [self._type_bits.get(name, self._any) for name in names]
         self.bits = np.array([*bits, 0], np.int64)
         self.wanted = (self.bits != 0).astype(np.int64)
         self._wanted_codes = None
 
     def _read_strings(self, column: pa.Array) -> np.ndarray:
-        if self._strings.count > _MOST_STRANGE_TYPES:
-            self._forget()
+        """Codes by comparison with the query's own types; every stranger has one code."""
+        if self._dictionary is not None or not len(self.bits):
+            self._dictionary = None
+            self._tables([*self._type_bits, _STRANGER])
         wide = pa.types.is_large_string(column.type)
-        offsets = np.frombuffer(column.buffers()[1], np.int64 if wide else np.int32)
-        data = column.buffers()[2]
+        buffers = column.buffers()
+        offsets = np.frombuffer(buffers[1], np.int64 if wide else np.int32)
+        offsets = offsets[column.offset : column.offset + len(column) + 1]
+        data = buffers[2]
         text = np.frombuffer(data, np.uint8) if data is not None and data.size else _NOTHING
-        rows = np.arange(column.offset, column.offset + len(column))
-        codes = self._strings.codes(rows, offsets, text)
-        if len(self.bits) <= self._strings.count + 1:
-            size = 2 * self._strings.count + 64
-            self.bits = np.full(size, self._any, np.int64)
-            self.bits[self._known] = list(self._type_bits.values())
-            self.bits[-1] = 0
-            self.wanted = (self.bits != 0).astype(np.int64)
-            self._wanted_codes = None
+        codes = np.empty(len(column), np.int8 if len(self._texts) < 100 else np.int32)
+        match_names(offsets, text, self._names, self._name_offsets, codes)
         if column.null_count:
             codes[column.is_null().to_numpy(zero_copy_only=False)] = -1
         return codes
 
 
 _NOTHING = np.zeros(1, np.uint8)
+_STRANGER = "\0"

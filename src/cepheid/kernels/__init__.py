@@ -1,1 +1,1 @@
-"""Compiled kernels: arrays in, arrays out; the only place that knows numba, and it knows no algebra."""
+"""Compiled kernels: arrays in, arrays out; numba is known only here, and the algebra is not."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
 
 
@@ -22,12 +21,3 @@ def expand_groups(later, start, count, listed, out):  # type: ignore[no-untyped-
                 out[row, 1 + s] = later[g, s]
             row += 1
     return row
-
-
-def flat_rows(
-    later: np.ndarray, start: np.ndarray, count: np.ndarray, listed: np.ndarray
-) -> np.ndarray:
-    """All matches of the groups as an array of rows, one column per variable."""
-    out = np.empty((int(count.sum()), later.shape[1] + 1), np.int64)
-    expand_groups(later, start, count, listed, out)
-    return out

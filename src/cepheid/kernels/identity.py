@@ -54,28 +54,26 @@ def fold_bytes(lanes, offsets, data, valid, seed):  # type: ignore[no-untyped-de
 
 @njit(cache=True, nogil=True)
 def match_lanes(events, rows, first, second, out):  # type: ignore[no-untyped-def]
-    """out[2, m]: the lanes of matches whose events are the columns of events[2, .] at rows[m, v]."""
+    """out[m]: the lanes of the match of events[:, rows[m, v]] for each variable v, in order.
+
+    The events' lanes are mixed already: a polynomial in an odd constant keeps their order apart.
+    """
     for m in range(rows.shape[0]):
         a = first
         b = second
         for v in range(rows.shape[1]):
-            e = rows[m, v]
-            a = _mix((a ^ events[0, e]) * _M2 + _GOLD)
-            b = _mix((b + events[1, e]) * _M1 ^ _GOLD)
-        out[0, m] = a
-        out[1, m] = b
+            e = np.uint64(rows[m, v])
+            a = a * _M2 + events[0, e]
+            b = b * _M1 + events[1, e]
+        out[m, 0] = _mix(a)
+        out[m, 1] = _mix(b)
 
 
 @njit(cache=True, nogil=True)
-def hexadecimal(lanes, digits, out):  # type: ignore[no-untyped-def]
-    """32 hexadecimal characters for each pair of lanes, one after the other."""
-    for m in range(lanes.shape[1]):
-        for lane in range(2):
-            x = lanes[lane, m]
-            base = m * 32 + lane * 16
-            for d in range(15, -1, -1):
-                out[base + d] = digits[x & np.uint64(15)]
-                x >>= np.uint64(4)
+def hexadecimal(data, pairs, out):  # type: ignore[no-untyped-def]
+    """Two hexadecimal characters for each byte; bytes of a lane stand as in memory."""
+    for i in range(data.shape[0]):
+        out[i] = pairs[data[i]]
 
 
-DIGITS = np.frombuffer(b"0123456789abcdef", np.uint8)
+PAIRS_OF_DIGITS = np.frombuffer("".join(f"{n:02x}" for n in range(256)).encode(), np.uint16)

@@ -1,4 +1,4 @@
-"""Exact dense codes for strings and for keys: hash tables whose entries are always compared in full.
+"""Exact dense codes for strings and keys: hash tables whose entries are compared in full.
 
 `intern_strings` gives each distinct byte string a code; `encode_keys` gives each distinct tuple of
 64-bit values a code. Both are resumable: they stop when a table is full, the caller grows it and
@@ -29,7 +29,7 @@ def _bytes_hash(data, start, end):  # type: ignore[no-untyped-def]
 def intern_strings(  # type: ignore[no-untyped-def]
     begin, rows, offsets, data, codes, slots, hashes, starts, pool, count
 ):
-    """Codes for data[offsets[rows[i]]:offsets[rows[i]+1]]; code c's bytes are pool[starts[c]:starts[c+1]].
+    """Codes of the strings at `rows`; the bytes of code c are pool[starts[c] : starts[c + 1]].
 
     Returns (rows done, strings known). It stops early when slots (half full) or pool has no room.
     """
@@ -69,6 +69,30 @@ def intern_strings(  # type: ignore[no-untyped-def]
             count += 1
         codes[i] = code
     return rows.shape[0], count
+
+
+@njit(cache=True, nogil=True)
+def match_names(offsets, data, names, name_offsets, codes):  # type: ignore[no-untyped-def]
+    """codes[i] = which of a few names string i is, or their number when it is none of them.
+
+    Looks at the length and the last byte first (names of types tend to differ there), then at the
+    rest; no hashing, no table.
+    """
+    count = name_offsets.shape[0] - 1
+    for i in range(codes.shape[0]):
+        start = offsets[i]
+        size = offsets[i + 1] - start
+        code = count
+        for n in range(count):
+            base = name_offsets[n]
+            if name_offsets[n + 1] - base == size:
+                b = size - 1
+                while b >= 0 and data[np.uint64(start + b)] == names[np.uint64(base + b)]:
+                    b -= 1
+                if b < 0:
+                    code = n
+                    break
+        codes[i] = code
 
 
 @njit(cache=True, nogil=True)

@@ -1,0 +1,21 @@
+"""Room for large results, from Arrow's memory pool.
+
+The pool keeps freed blocks, where malloc gives blocks of this size back to the system and gets them
+page by page again: for results of every batch that costs more than filling them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+
+def room(*shape: int, dtype: Any = np.int64) -> np.ndarray:
+    """An array with any contents."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    if not size:
+        return np.zeros(shape, dtype)
+    return np.frombuffer(pa.allocate_buffer(size), dtype).reshape(shape)
