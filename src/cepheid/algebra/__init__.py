@@ -1,1 +1,1 @@
-"""The one meaning behind every language: pattern nodes (SPEC B3) and typed scalar expressions."""
+"""The one meaning behind every language: pattern nodes and typed scalar expressions."""

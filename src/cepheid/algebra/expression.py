@@ -3,7 +3,7 @@
 Truth is two-valued and decided at the *atom* (a comparison, or a call that answers yes or no):
 an atom that touches an absent attribute is whatever the language says (`Absent`), else an atom with
 an undefined operand (null, NaN, a division by zero, an overflow) is false. AND, OR and NOT then
-work on plain truth values, so NOT of an undefined atom is true (SPEC A1.3, A2.3).
+work on plain truth values, so NOT of an undefined atom is true (docs/semantics.md#conditions).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ScalarType(Enum):
 
 
 class Absent(Enum):
-    """What an atom is when it refers to an attribute the event does not have (SPEC B1)."""
+    """What an atom is when it refers to an attribute the event does not have."""
 
     TRUE = "true"
     FALSE = "false"

@@ -1,6 +1,6 @@
-"""The nodes of the algebra (SPEC B3): what a pattern means, for all five languages.
+"""The nodes of the algebra: what a pattern means, for all five languages (docs/semantics.md).
 
-Every difference between the languages is a field of a node, never a global setting (SPEC B1).
+Every difference between the languages is a field of a node, never a global setting.
 Nodes are frozen, compared by structure, and have no behaviour beyond their own facts. A query is
 *open* while it holds `Duration` and `Parameter` values; `bind` (bind.py) turns it into a *closed*
 one whose windows are integers in the time column's unit. Only closed trees are run.
@@ -29,7 +29,7 @@ Window: TypeAlias = int | Duration
 
 
 class Measure(Enum):
-    """What a window limits (SPEC B3.6)."""
+    """What a window limits (docs/semantics.md#within)."""
 
     LAST_MINUS_FIRST = "last_minus_first"  # te - ts of the whole match
     END_TO_END = "end_to_end"  # |end(second) - end(first)| of two named variables
@@ -39,7 +39,7 @@ class Order(Enum):
     """When one operand follows another in a Seq."""
 
     STRICT = "strict"  # end < start: ties never follow
-    SEQUENCE = "sequence"  # (time, arrival number): SASE's tie=seqno option (SPEC E19)
+    SEQUENCE = "sequence"  # (time, arrival number): SASE's tie=seqno option
 
 
 class Extreme(Enum):
@@ -158,7 +158,7 @@ class Guard(_Node):
     """The matches m of `pattern` with no match n of `negated` whose end lies between the bounds.
 
     n must share no event with m and satisfy `predicate` over both. With `ends_match` the match's
-    end becomes the upper bound (SASE's negated end: te := first + T - 1, SPEC B4). `order` decides
+    end becomes the upper bound (SASE's negated end: te := first + T - 1). `order` decides
     whether open bounds compare times or (time, arrival number).
     """
 
@@ -188,7 +188,7 @@ class Next(_Node):
 
 @dataclass(frozen=True, slots=True)
 class Plus(_Node):
-    """NEXT's iteration: every prefix of every run of immediate successors (SPEC A1.3)."""
+    """NEXT's iteration: all prefixes of all runs of successors (docs/semantics.md#plus)."""
 
     pattern: Pattern
     skip: Expression = TRUE
@@ -253,7 +253,7 @@ class Consumption(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Pair(_Node):
-    """CompAS's (A;B)_t or (A,B)_t with Choose on each side, then consumption (SPEC A3.3)."""
+    """CompAS's (A;B)_t or (A,B)_t: selection, then consumption (docs/semantics.md#pair)."""
 
     first: Pattern
     second: Pattern
@@ -298,7 +298,7 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Lossy(_Node):
-    """AYAC: sequences with components that may have been missed, scored (SPEC A4.3).
+    """AYAC: sequences with components that may have been missed, scored (docs/semantics.md#lossy).
 
     `defaults` gives the value of variable.attribute when the variable is missing.
     """
@@ -313,7 +313,7 @@ class Lossy(_Node):
 
 @dataclass(frozen=True, slots=True)
 class Agg(_Node):
-    """Edge-triggered aggregate over the matches that ended in (tau - over, tau] (SPEC B3.18).
+    """Edge-triggered aggregate over the matches that ended in (tau - over, tau].
 
     `having` sees the aggregate's value as attribute `value` and the group keys by their names, all
     of the variable `variable`.

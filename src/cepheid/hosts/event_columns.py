@@ -22,7 +22,7 @@ from cepheid.planner.sequence_layout import Layout
 
 
 class AbsentKey(Exception):
-    """A key attribute is absent in some row: equality through it is not transitive (SPEC F)."""
+    """A key attribute is absent in some row: equality through it is not transitive."""
 
 
 class EventColumns:
@@ -187,7 +187,7 @@ class EventColumns:
         codes: np.ndarray,
         lacks: Mapping[str, np.ndarray],
     ) -> np.ndarray | None:
-        """Which rows lack the attribute; None when a null is all that says so (SPEC A2.3)."""
+        """Which rows lack the attribute; None when a null is all that says so."""
         declared = self._options.types
         if declared is not None:
             codes = codes if selected is None else codes[selected]

@@ -37,7 +37,7 @@ class Detector:
     """
 
     def __init__(self, query: CompiledQuery | str, **options: Any) -> None:
-        """Options as for `cepheid.detect` (see DESIGN: type, time, id, lateness, tick, ...)."""
+        """Options as for `cepheid.detect` (docs/semantics.md#options)."""
         self._setup(
             compile_text(query) if isinstance(query, str) else query,
             make_options(options),
@@ -309,7 +309,7 @@ def _as_time(value: Any) -> int:
 
 
 def detect_in_process(events: Any, query: CompiledQuery, options: Options) -> pa.Table:
-    """All matches in a finite history; events may come in any order (SPEC C4, batch mode)."""
+    """All matches in a finite history; events may come in any order."""
     detector = Detector.for_host(query, options, driven=False)
     batches = list(event_batches(events, options))
     found = [detector.feed(batch) for batch in _in_time_order(batches, options)]

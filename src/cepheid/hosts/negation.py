@@ -55,7 +55,7 @@ class NegationProbes:
         return self._without_witness(rows, view, at_end=True)
 
     def is_due(self, rows: np.ndarray, watermark: int) -> np.ndarray:
-        """Which candidates no event can revoke any more (SPEC C3)."""
+        """Which candidates no event can revoke any more."""
         due: np.ndarray = self.due_times(rows) <= watermark
         return due
 

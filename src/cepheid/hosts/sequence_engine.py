@@ -4,7 +4,7 @@ The road of a batch: type codes -> relevant rows (late ones set aside) -> arrays
 selection -> negation -> matches. Events are handed to the kernel in time order. A monotone query
 (no negation) sees them at once, and when one arrives out of order the stacks are taken back to its
 time and the events after it are fed again, so that a match leaves in the call that brought its last
-missing event (SPEC C3). A query with negation sees events once the watermark has reached them.
+missing event. A query with negation sees events once the watermark has reached them.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class SequenceEngine:
         return Matches(self.form, pieces)
 
     def close(self) -> Matches:
-        """End of input: time runs on for ever, so every deadline passes (SPEC C4)."""
+        """End of input: time runs on for ever, so every deadline passes."""
         return self.advance(END_OF_TIME) if self.options.close_at_end else Matches(self.form)
 
     @property

@@ -3,10 +3,10 @@
 One pass over the relevant rows, in time order. State s keeps a ring of entries chained per key from
 `h{s}[key]`; an entry holds its time, row, the previous entry of its key (`prev`), the newest entry
 of the state before it (`rip`, the paper's RIP pointer) and `mst`, the latest possible first-event
-time of a path to it, which makes window pruning exact (SPEC A2.4). States are served from last to
-first, so that an event never precedes itself (SPEC D42). The kernel allocates nothing: it stops at
-an event boundary with a status (`DONE`, `OUTPUT_FULL`, `RING_FULL + s`); the caller drains or grows
-and calls again with the same event.
+time of a path to it, which makes window pruning exact. States are served from last to first, so
+that an event never precedes itself. The kernel allocates nothing: it stops at an event boundary
+with a status (`DONE`, `OUTPUT_FULL`, `RING_FULL + s`); the caller drains or grows and calls again
+with the same event.
 
 Cost: O(1) per relevant row plus the size of the output. Its twin is `tests/oracle/denotation.py`.
 """
@@ -449,7 +449,7 @@ def _emit_flat(w: _Text, shape: SequenceShape) -> None:
         w("continue")
         w.depth -= 1
     if shape.before_first and last:
-        # SPEC A2.3: no negative in the open (t_n - T, t_1); ns is the latest one before t_1.
+        # No negative in the open (t_n - T, t_1); ns is the latest one before t_1.
         w("if ns0[q0] > low:", deeper=1)
         w("continue")
         w.depth -= 1
@@ -503,7 +503,7 @@ def _emit_group(w: _Text, shape: SequenceShape) -> None:
 
 
 def _note_negative(w: _Text, shape: SequenceShape, negation: Between) -> None:
-    """The two latest distinct times of a negative per key: ties need the one before (SPEC A2.3)."""
+    """The two latest distinct times of a negative per key: ties need the one before."""
     bit, key = negation.bit, _key(negation.key_group)
     w(f"if {_bit(bit, negation.simple)}:", deeper=1)
     w(f"z = {key}")

@@ -37,8 +37,8 @@ MAX_TIME = 2**62
 class TimeDomain:
     """How a time column counts: integer ticks, or timestamps in microseconds.
 
-    `tick` is the length of one tick: in microseconds for timestamps (it decides SASE's T-1 rule,
-    SPEC E36), and, for integer columns, what a window with a unit is divided by.
+    `tick` is the length of one tick: in microseconds for timestamps (SASE's negated end depends on
+    it, docs/semantics.md#guard), and, for integer columns, what a window with a unit is divided by.
     """
 
     is_timestamp: bool

@@ -2,8 +2,8 @@
 
 INT, BOOL (0 or 1), TIMESTAMP (microseconds UTC) and the codes of strings are int64; FLOAT is
 float64. *Undefined* is a null, or what a division by zero or an overflow leaves; *absent* is an
-attribute the event does not have (SPEC A2.3). Values of the outside world that happen to equal one
-of these become undefined on entry, so every other bit pattern is a value.
+attribute the event does not have (docs/semantics.md#null-and-absent). Values of the outside world
+that happen to equal one of these become undefined on entry, so every other bit pattern is a value.
 """
 
 from __future__ import annotations

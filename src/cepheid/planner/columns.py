@@ -132,7 +132,8 @@ def from_arrow(
     """An Arrow column as arrays; copies nothing when it is int64 or float64 without nulls.
 
     `absent` marks the rows whose event type does not have the attribute; with `null_is_absent`
-    every null counts as that (SPEC A2.3). `name` is for the message about an unsupported type.
+    every null counts as that (docs/semantics.md#null-and-absent). `name` is for the message about
+    an unsupported type.
 
     >>> from_arrow(pa.array([3, None]), null_is_absent=False).values.tolist() == [3, NULL_INT]
     True

@@ -2,7 +2,7 @@
 
 The text is made from the typed tree alone: names the planner gave, names of `kernels.scalar`, and
 numbered constants (`ci[k]`, `cf[k]`). No literal of a query ever appears in it, so queries that
-differ only in constants share one compiled kernel (DESIGN 3.10).
+differ only in constants share one compiled kernel (docs/decisions/0002).
 """
 
 from __future__ import annotations

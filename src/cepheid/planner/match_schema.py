@@ -28,7 +28,7 @@ _ARROW = {
 class MatchForm:
     """How matches of one query look; `deadline` is set when a match ends that long after it starts.
 
-    SASE's negated end moves the match's end to first + T - 1 (SPEC A2.3).
+    SASE's negated end moves the match's end to first + T - 1 (docs/semantics.md#guard).
     """
 
     name: str

@@ -2,7 +2,7 @@
 
 `algebra.typing` refuses an ill-typed query with a message; these rules say what remains when types
 are known only from the data: an operator without meaning for its operands is undefined, so the atom
-is false (SPEC A1.3). The three evaluators (columns, kernels, Spark) share them.
+is false (docs/semantics.md#conditions). The three evaluators (columns, kernels, Spark) share them.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def is_condition(node: Expression) -> bool:
 
 
 def absent_attribute(variable: str, name: str) -> DataError:
-    """The error of a language that does not allow an attribute to be missing (SPEC B1)."""
+    """The error of a language that does not allow an attribute to be missing."""
     return DataError.of(
         "absent-attribute",
         f"an event bound to `{variable}` has no attribute `{name}`",

@@ -114,7 +114,7 @@ class ExpressionTranslator:
         return Compare(term.ops[0], left, right, span=term.span)
 
     def _equivalence(self, entry: Entry) -> Expression | None:
-        """`[a]`: a is equal over all components that may have it (SPEC A2.2, Part F)."""
+        """`[a]`: a is equal over all components that may have it."""
         name = entry.attribute.text
         bindings = self.scope.bindings
         holders = [each for each in bindings if self._references.may_have(each, name)]

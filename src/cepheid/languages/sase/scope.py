@@ -92,8 +92,9 @@ class Scope:
     def may_be_absent(self, binding: Binding, name: str) -> bool:
         """Whether an attribute that no type of the component has is still worth a test.
 
-        In SASE a test of an absent attribute is true (SPEC A2.3), so an attribute of other types
-        is legal; one that no type can have is a slip, and so is any that a RETURN clause left out.
+        In SASE a test of an absent attribute is true (docs/semantics.md#null-and-absent), so an
+        attribute of other types is legal; one that no type can have is a slip, and so is any that a
+        RETURN clause left out.
         """
         if self.vocabulary.derived.issuperset(binding.types):
             return False

@@ -20,7 +20,7 @@ class SplitPredicate:
 
 
 def split_predicate(predicate: Expression, scope: Scope, findings: Findings) -> SplitPredicate:
-    """Give each conjunct to the match or to one negative component (SPEC A2.2)."""
+    """Give each conjunct to the match or to one negative component."""
     negated = frozenset(each.variable for each in scope.negatives)
     positive: list[Expression] = []
     negative: dict[str, list[Expression]] = {variable: [] for variable in negated}

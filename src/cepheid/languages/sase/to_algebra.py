@@ -1,4 +1,4 @@
-"""The meaning of SASE: a checked text becomes a program of the algebra (SPEC A2.3, B4)."""
+"""The meaning of SASE: a checked text becomes algebra (docs/semantics.md#sase)."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class _Translation:
     # EVENT, WHERE, WITHIN
 
     def pattern(self) -> Pattern | None:
-        """Guard*(Filter(Within(Seq(Atoms)))), each only where the query asks for it (SPEC B4)."""
+        """Guard*(Filter(Within(Seq(Atoms)))), each only where the query asks for it."""
         self._check_negations()
         window = self._window()
         split = self._predicate()
@@ -151,7 +151,8 @@ class _Translation:
         if before and after:
             low, high, window = _end_of(before[-1]), _start_of(after[0]), None
         elif after:
-            # Anchored on the last positive event, also when the end is negated, too (SPEC E21).
+            # Anchored on the last positive event. If the end is negated, too, the paper's
+            # definitions taken one after the other would leave an empty interval.
             low = _end_of(last, windows=-1)
         else:
             high = _start_of(first, windows=1, ticks=-1 if self.discrete else 0)
