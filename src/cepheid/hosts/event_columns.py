@@ -36,7 +36,7 @@ class EventColumns:
         self.types = TypeCodes(layout.type_bits, layout.bits_of_any_type, options.type)
         self.strings = StringTable()
         self.keys = KeyTable(layout.key.width) if layout.key else None
-        self._options = options
+        self.options = options
         self._first_events = first_events
         self.ints = np.array(
             [
@@ -158,7 +158,7 @@ class EventColumns:
         where = batch.schema.get_field_index(name)
         if where < 0:
             codes = codes if selected is None else codes[selected]
-            declared = self._options.types
+            declared = self.options.types
             if declared is None and not open_schema:
                 raise unknown_column(name, batch.schema.names)
             # A declared attribute that did not come is null; any other is absent.
@@ -188,7 +188,7 @@ class EventColumns:
         lacks: Mapping[str, np.ndarray],
     ) -> np.ndarray | None:
         """Which rows lack the attribute; None when a null is all that says so."""
-        declared = self._options.types
+        declared = self.options.types
         if declared is not None:
             codes = codes if selected is None else codes[selected]
             lacking = self.types.code_lookup({t: name not in declared[t] for t in declared}, False)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from cepheid.hosts.event_columns import EventColumns
+from cepheid.hosts.match_columns import holds_for
 from cepheid.hosts.store import LiveColumns, View
 from cepheid.kernels.compiled import function
 from cepheid.kernels.witness_source import probe_source
 from cepheid.kernels.witnesses import Witnesses
-from cepheid.planner.column_expression import evaluate_predicate
-from cepheid.planner.columns import Column, from_arrow
 from cepheid.planner.sequence_layout import Layout, Probe
-from cepheid.planner.sequence_plan import Negation, Place, SequencePlan
+from cepheid.planner.sequence_plan import Negation, Place
 
 _FAR = 2**62
 _PAIRS = 1 << 16
@@ -122,27 +122,28 @@ class NegationProbes:
             begin = done
             candidate = values["pair_candidate"][:pairs]
             witness = values["pair_witness"][:pairs]
-            holds = np.ones(pairs, np.bool_)
-            plan = self._layout.plan
-
-            def lookup(
-                variable: str,
-                name: str,
-                plan: SequencePlan = plan,
-                candidate: np.ndarray = candidate,
-                witness: np.ndarray = witness,
-            ) -> Column:
-                if variable == probe.negation.variable:
-                    index = witness - view.base
-                else:
-                    index = rows[candidate, plan.index(variable)] - view.base
-                return from_arrow(view.table.column(name), null_is_absent=True, name=name).take(
-                    index
-                )
-
-            for test in probe.pair_tests:
-                holds &= evaluate_predicate(test, lookup, pairs, plan.absent)
+            holds = holds_for(
+                probe.pair_tests,
+                self._layout.plan,
+                view,
+                self._columns.options,
+                partial(self._bound_rows, probe.negation.variable, rows, candidate, witness),
+                pairs,
+            )
             dead[candidate[holds]] = 1
+
+    def _bound_rows(
+        self,
+        negated: str,
+        rows: np.ndarray,
+        candidate: np.ndarray,
+        witness: np.ndarray,
+        variable: str,
+    ) -> np.ndarray:
+        if variable == negated:
+            return witness
+        bound: np.ndarray = rows[candidate, self._layout.plan.index(variable)]
+        return bound
 
     def _codes(self, probe: Probe, rows: np.ndarray) -> np.ndarray:
         """Key codes of candidates: all their events share the key, so the first one's will do."""

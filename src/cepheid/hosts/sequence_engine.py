@@ -18,6 +18,7 @@ import pyarrow as pa
 from cepheid.algebra.expression import ScalarType
 from cepheid.hosts.event_columns import AbsentKey, EventColumns, unknown_column
 from cepheid.hosts.ingest import EventBatch
+from cepheid.hosts.match_columns import holds_for
 from cepheid.hosts.matches import Flat, Groups, Matches, Piece
 from cepheid.hosts.negation import NegationProbes
 from cepheid.hosts.plain_columns import MOST_PLAIN_TYPES, PlainColumns
@@ -25,11 +26,9 @@ from cepheid.hosts.set_aside import SetAside, event_times
 from cepheid.hosts.store import Chunk, LiveColumns, View
 from cepheid.kernels.relevance import RowSelector, is_in_order, select_any_order
 from cepheid.kernels.stacks import Stacks
-from cepheid.model.errors import DataError, LimitExceeded
+from cepheid.model.errors import LimitExceeded
 from cepheid.model.event_time import MAX_TIME
-from cepheid.planner.column_expression import evaluate_predicate
-from cepheid.planner.columns import Column, from_arrow
-from cepheid.planner.match_schema import scalar_type
+from cepheid.planner.match_schema import scalar_type, wider_type
 from cepheid.planner.prepare import Prepared
 from cepheid.planner.sequence_layout import Layout, lay_out
 
@@ -300,7 +299,7 @@ class SequenceEngine:
             if where < 0:
                 continue
             old = self._column_types.get(name, ScalarType.UNKNOWN)
-            new = _wider(name, old, scalar_type(batch.schema.field(where).type))
+            new = wider_type(name, old, scalar_type(batch.schema.field(where).type))
             changed |= new is not old
             self._column_types[name] = new
         if open_schema or self._schema is None:
@@ -535,30 +534,17 @@ class SequenceEngine:
 
     def _chosen(self, rows: np.ndarray, view: View) -> np.ndarray:
         """Candidates that pass the selection on top and the negations known by now."""
-        for test in self.layout.selection:
-            lookup = self._pair_lookup(rows, view)
-            holds = evaluate_predicate(test, lookup, len(rows), self._plan.absent)
-            rows = rows[holds]
+        if self.layout.selection:
+            holds = holds_for(
+                self.layout.selection,
+                self._plan,
+                view,
+                self.options,
+                lambda variable: rows[:, self._plan.index(variable)],
+                len(rows),
+            )
+            return self._probes.survivors(rows[holds], view)
         return self._probes.survivors(rows, view)
-
-    def _pair_lookup(self, rows: np.ndarray, view: View) -> Any:
-        def lookup(variable: str, name: str) -> Column:
-            index = rows[:, self._plan.index(variable)] - view.base
-            column = view.table.column(name)
-            lacking = self._lacking(name, view)
-            whole = from_arrow(column, null_is_absent=lacking is None, absent=lacking, name=name)
-            return whole.take(index)
-
-        return lookup
-
-    def _lacking(self, name: str, view: View) -> np.ndarray | None:
-        if self.options.types is not None:
-            kinds = view.table.column(self.options.type).to_pylist()
-            declared = self.options.types
-            return np.array([k in declared and name not in declared[k] for k in kinds], np.bool_)
-        if any(name in chunk.lacks for chunk in view.chunks):
-            return np.concatenate([chunk.lacking(name) for chunk in view.chunks])
-        return None
 
     def _park(self, pieces: list[Piece]) -> None:
         """Candidates of a negated end wait for their deadline."""
@@ -591,17 +577,3 @@ class SequenceEngine:
         known = self._columns.strings.count + (keys.count if keys else 0)
         if known > 4 * self.live_rows + _SPARE_KEYS:
             self._rebuild()
-
-
-def _wider(name: str, old: ScalarType, new: ScalarType) -> ScalarType:
-    if new is ScalarType.UNKNOWN or new is old:
-        return old
-    if old is ScalarType.UNKNOWN:
-        return new
-    if {old, new} == {ScalarType.INT, ScalarType.FLOAT}:
-        return ScalarType.FLOAT
-    raise DataError.of(
-        "mixed-types",
-        f"column `{name}` was {old.value} before and is {new.value} now",
-        help="give every batch the same column types",
-    )

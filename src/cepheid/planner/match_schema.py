@@ -10,6 +10,7 @@ import pyarrow as pa
 from cepheid.algebra.expression import Absent, ScalarType
 from cepheid.algebra.query import Output
 from cepheid.algebra.typing import infer
+from cepheid.model.errors import DataError
 from cepheid.model.options import Options
 from cepheid.planner.column_expression import evaluate_value
 from cepheid.planner.columns import Column, absent_column, from_arrow, to_arrow
@@ -137,6 +138,21 @@ def scalar_type(kind: pa.DataType) -> ScalarType:
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return ScalarType.TIMESTAMP
     return ScalarType.UNKNOWN
+
+
+def wider_type(name: str, old: ScalarType, new: ScalarType) -> ScalarType:
+    """The type that fits the values of a column seen so far and the new ones."""
+    if new is ScalarType.UNKNOWN or new is old:
+        return old
+    if old is ScalarType.UNKNOWN:
+        return new
+    if {old, new} == {ScalarType.INT, ScalarType.FLOAT}:
+        return ScalarType.FLOAT
+    raise DataError.of(
+        "mixed-types",
+        f"column `{name}` was {old.value} before and is {new.value} now",
+        help="give every batch the same column types",
+    )
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
