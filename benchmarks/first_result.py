@@ -23,6 +23,8 @@ ROWS = 1_000
 WINDOW = 300
 DOMAIN = 5
 
+NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
+
 # What reading a CSV, parsing a query, running a kernel and writing a table need.
 LIBRARIES = ("cepheid", "lark", "numba", "numpy", "pyarrow", "pyarrow.csv", "rich.table", "typer")
 
@@ -84,6 +86,7 @@ def run_command(query_file: Path, events_file: Path, result: Path) -> Answer:
 
 
 def environment() -> dict[str, str]:
-    """Where the package is found, installed or not."""
+    """Where the package is found, installed or not; bytecode is kept, as for installed packages."""
     source = str(Path(cepheid.__file__).parent.parent)
-    return {**os.environ, "PYTHONPATH": source}
+    kept = {name: value for name, value in os.environ.items() if name != NO_BYTECODE}
+    return {**kept, "PYTHONPATH": source}

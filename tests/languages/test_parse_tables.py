@@ -14,7 +14,7 @@ from cepheid.languages.sase.parser import _Builder
 SASE = "cepheid.languages.sase"
 TEXTS = [
     "EVENT SEQ(A x, B y) WHERE [id] WITHIN 10",
-    "EVENT SEQ(SHELF-READING x, !(ANY(A, B) n), C y) WHERE x.a + 2 * y.b >= :p ∧ [a='1'] WITHIN 2 h",
+    "EVENT SEQ(SHELF-READING x, !(ANY(A, B) n), C y) WHERE x.a + 2 * y.b >= :p ∧ [a='1'] WITHIN 2",
     "Q1: EVENT A x RETURN x.a AS b, count(*); QUERY Two EVENT Q1 q",
     "EVENT SEQ(A x,",
     "EVENT SEQ(A x B y)",

@@ -11,6 +11,7 @@ from cepheid.cli.arguments import TimeColumn, TypeColumn
 from cepheid.cli.event_files import EventFiles
 from cepheid.cli.event_readers import TypesChanged
 from cepheid.cli.progress import ProgressBar
+from cepheid.cli.quick_parameters import QuickCommand
 from cepheid.cli.statistics_table import show_statistics
 from cepheid.model.options import Options
 from cepheid.statistics.collect import StatisticsCollector
@@ -19,7 +20,7 @@ from cepheid.statistics.event_statistics import save_statistics
 app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 
 
-@app.command(no_args_is_help=True)
+@app.command(no_args_is_help=True, cls=QuickCommand)
 def analyze(
     events: Annotated[
         Path,

@@ -11,6 +11,7 @@ import typer
 
 from cepheid.cli.arguments import Language, QueryText, TypesFile, read_query, read_types
 from cepheid.cli.failures import USERS_ERROR, painted
+from cepheid.cli.quick_parameters import QuickCommand
 from cepheid.languages.registry import translate
 from cepheid.model.catalogue import Catalogue
 from cepheid.model.diagnostics import Diagnostic, SourceText
@@ -19,7 +20,7 @@ from cepheid.model.errors import CepheidError
 app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 
 
-@app.command(no_args_is_help=True)
+@app.command(no_args_is_help=True, cls=QuickCommand)
 def check(
     query_files: Annotated[
         list[Path] | None,

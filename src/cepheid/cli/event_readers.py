@@ -86,7 +86,7 @@ class _ParquetReader:
 
     @property
     def position(self) -> int:
-        return self._size * self._read // max(1, self._file.metadata.num_rows)
+        return int(self._size * self._read // max(1, self._file.metadata.num_rows))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         for batch in self._file.iter_batches(batch_size=_ROWS):

@@ -27,13 +27,14 @@ from cepheid.cli.arguments import (
     read_query,
 )
 from cepheid.cli.event_files import EventFiles
+from cepheid.cli.quick_parameters import QuickCommand
 from cepheid.cli.schema_text import read_schema
 from cepheid.model.errors import OptionError
 
 app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 
 
-@app.command(no_args_is_help=True)
+@app.command(no_args_is_help=True, cls=QuickCommand)
 def explain(
     query_file: QueryFile = None,
     events: Annotated[

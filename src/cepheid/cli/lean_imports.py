@@ -1,18 +1,19 @@
 """A quick start: libraries that others look for, but that a run in process does not use, stay out.
 
 pyarrow looks for pandas at its first conversion of an array, and numba for SciPy's BLAS at its
-first load of a kernel. Where they are installed, each of the two takes longer than the whole run of
-a small file.
+first load of a kernel, and for a configuration in YAML. Where they are installed, each of the first
+two takes longer than the whole run of a small file.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-_UNUSED = ("pandas", "scipy")
+_UNUSED = ("pandas", "scipy", "yaml")
 
 
 class _Absent:
@@ -37,6 +38,21 @@ def start_own_process() -> None:
 
 
 def leave_out_unused_libraries() -> None:
-    """Do without pandas and SciPy; nothing happens in a process that others use, too."""
-    if _is_own_process and not any(isinstance(each, _Absent) for each in sys.meta_path):
-        sys.meta_path.insert(0, _Absent())
+    """Do without pandas, SciPy and numba's compiler; only in a process that is ours alone."""
+    if not _is_own_process or any(isinstance(each, _Absent) for each in sys.meta_path):
+        return
+    sys.meta_path.insert(0, _Absent())
+    from cepheid.kernels.quick_start import load_cached_kernels_first  # noqa: PLC0415 (numba)
+
+    load_cached_kernels_first()
+
+
+def leave_own_process(code: object) -> None:
+    """End at once, if the lean way was taken: taking all modules apart first helps nobody.
+
+    All files are closed by then; what stands in the standard streams is written.
+    """
+    if any(isinstance(each, _Absent) for each in sys.meta_path):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code if isinstance(code, int) else int(code is not None))

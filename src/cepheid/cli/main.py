@@ -14,7 +14,8 @@ from typer.main import get_command
 
 from cepheid import __version__
 from cepheid.cli.failures import USERS_ERROR, exit_code_of, report
-from cepheid.cli.lean_imports import start_own_process
+from cepheid.cli.lean_imports import leave_own_process, start_own_process
+from cepheid.cli.quick_parameters import quickly
 
 COMMANDS = {
     "run": "Find the matches of a query in event files.",
@@ -36,6 +37,10 @@ class Commands(TyperGroup):
         super().__init__(**settings)
         for name, sentence in COMMANDS.items():
             self.commands[name] = TyperCommand(name=name, help=sentence)
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters before the command's name."""
+        return [quickly(each) for each in super().get_params(ctx)]
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The commands in the order a user meets them, not by the alphabet."""
@@ -109,4 +114,8 @@ def main() -> None:
     # What a start-up builds is not garbage; looking through it again and again costs a tenth of it.
     gc.disable()
     start_own_process()
-    app(prog_name="cepheid")
+    try:
+        app(prog_name="cepheid")
+    except SystemExit as leaving:
+        leave_own_process(leaving.code)
+        raise

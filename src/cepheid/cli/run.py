@@ -30,13 +30,14 @@ from cepheid.cli.event_files import EventFiles
 from cepheid.cli.hosts import HostChoice, choose_host
 from cepheid.cli.lean_imports import leave_out_unused_libraries
 from cepheid.cli.match_files import output_format
+from cepheid.cli.quick_parameters import QuickCommand
 from cepheid.cli.run_request import RunRequest
 from cepheid.model.errors import OptionError
 
 app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 
 
-@app.command(no_args_is_help=True)
+@app.command(no_args_is_help=True, cls=QuickCommand)
 def run(
     query_file: QueryFile = None,
     events: Annotated[

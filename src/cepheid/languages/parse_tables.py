@@ -26,11 +26,10 @@ def load_parser(package: str, builder: lark.Transformer[Any, Any]) -> lark.Lark:
     grammar = _grammar(package)
     tables = files(package).joinpath(TABLES)
     if tables.is_file():
-        kept = json.loads(tables.read_text("utf-8"))
+        kept = json.loads(tables.read_text("utf-8"), object_pairs_hook=_with_numbers)
         if kept["made_from"] == _fingerprint(grammar):
-            prepared: dict[str, Any] = _with_numbers(kept["tables"])
             parser = lark.Lark.__new__(lark.Lark)
-            parser._load(prepared, transformer=builder)
+            parser._load(kept["tables"], transformer=builder)
             return parser
     return _build(grammar, builder)
 
@@ -69,15 +68,9 @@ def _fingerprint(grammar: str) -> str:
     return hashlib.blake2b(f"{lark.__version__}|{grammar}".encode(), digest_size=12).hexdigest()
 
 
-def _with_numbers(value: Any) -> Any:
+def _with_numbers(pairs: list[tuple[str, Any]]) -> dict[str | int, Any]:
     """JSON's keys are texts; Lark numbers its states, tokens and rules."""
-    if isinstance(value, dict):
-        return {
-            int(key) if key.isdecimal() else key: _with_numbers(each) for key, each in value.items()
-        }
-    if isinstance(value, list):
-        return [_with_numbers(each) for each in value]
-    return value
+    return {int(key) if key.isdecimal() else key: value for key, value in pairs}
 
 
 if __name__ == "__main__":

@@ -15,9 +15,6 @@ from cepheid.model.catalogue import Catalogue
 from cepheid.model.diagnostics import Diagnostic, SourceText, did_you_mean
 from cepheid.model.errors import QueryError
 from cepheid.model.options import Options, make_options
-from cepheid.planner.events_schema import schema_of
-from cepheid.planner.explain import explain
-from cepheid.statistics.event_statistics import load_statistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +65,11 @@ class CompiledQuery:
         `events` (a table, a schema, a DataFrame or dicts) tell the columns' types; `statistics`, an
         EventStatistics or the path of its file, add estimated rates, matches and state.
         """
+        # Loaded by those who ask for it: a short run should not wait for what it does not use.
+        from cepheid.planner.events_schema import schema_of  # noqa: PLC0415
+        from cepheid.planner.explain import explain  # noqa: PLC0415
+        from cepheid.statistics.event_statistics import load_statistics  # noqa: PLC0415
+
         schema = None if events is None else schema_of(events)
         if isinstance(statistics, str | Path):
             statistics = load_statistics(statistics)
