@@ -48,12 +48,15 @@ SIGNS = ("=", "!=", "<", "<=", ">", ">=")
 def random_pattern(seed: int) -> Pattern:
     """A pattern of a few nodes; sequences, filters, windows and guards are the most frequent."""
     source = random.Random(seed)
-    return _Maker(source).pattern(source.choice((2, 3, 3, 4)))
+    return _Maker(source, strictness=source.choice((0, 0, 1, 12))).pattern(
+        source.choice((2, 3, 3, 4))
+    )
 
 
 @dataclass
 class _Maker:
     random: random.Random
+    strictness: int = 1
     variables: int = 0
 
     def pattern(self, depth: int) -> Pattern:
@@ -184,7 +187,7 @@ class _Maker:
 
     def absent(self) -> Absent:
         rules = (Absent.TRUE, Absent.FALSE, Absent.ERROR)
-        return self.random.choices(rules, weights=(12, 3, 1))[0]
+        return self.random.choices(rules, weights=(12, 3, self.strictness))[0]
 
     def condition(self, names: tuple[str, ...]) -> Expression:
         kind = self.random.random()

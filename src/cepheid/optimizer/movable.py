@@ -23,7 +23,8 @@ def may_move(predicate: Expression, absent: Absent) -> bool:
     """Whether a predicate may be tested on other matches, more or fewer, than it is now.
 
     One that fails on a missing attribute (PLAN, CompAS) may not: tested earlier it would fail for
-    events that are in no match, and tested later not fail where it should.
+    events that are in no match, and tested later not fail where it should. So neither may it move,
+    nor may a test that removes matches move past it.
     """
     return absent is not Absent.ERROR or not conjuncts(predicate)
 

@@ -39,6 +39,9 @@ class Rewriter:
     rules: Sequence[Rule]
     is_checking: bool = False
     steps: list[Step] = field(default_factory=list)
+    # Subtrees to which no rule applies, by identity: what a rule leaves as it is need not be walked
+    # again. The nodes are kept, so that no other can get their identity.
+    _settled: dict[int, Pattern] = field(default_factory=dict)
 
     def rewrite(self, node: Pattern) -> Pattern:
         """The tree to which no rule applies any more, anywhere.
@@ -47,6 +50,8 @@ class Rewriter:
         what it makes possible below or above. Only one place can keep this from ending: a node that
         comes back to a form it had before.
         """
+        if id(node) in self._settled:
+            return node
         first_step = len(self.steps)
         forms: list[Pattern] = []
         while True:
@@ -56,6 +61,7 @@ class Rewriter:
             forms.append(node)
             step = self._apply(node)
             if step is None:
+                self._settled[id(node)] = node
                 return node
             node = step.after
 
