@@ -85,13 +85,12 @@ def demo(
     query = cepheid.compile(QUERY)
     matches = _find(query, readings, host, master, steps)
     _check(matches, store)
-    console.print()
     console.print(_thefts_table(matches, limit))
     found = len(_stolen(matches))
     if found > limit:
         console.print(f"  [dim]... and {found - limit:,} more items[/dim]")
     console.print(
-        f"\n  [green]✔[/green] exactly the {found} stolen items "
+        f"  [green]✔[/green] exactly the {found} stolen items "
         f"[dim](in {matches.num_rows} matches, one for each shelf reading)[/dim]\n"
     )
     with steps.step("drawing timelines") as step:

@@ -107,13 +107,16 @@ def _events_table(rows: list[dict[str, Any]], variables: list[str], shown: Shown
         kinds = {row[variable].get(shown.type) for row in rows if row[variable]}
         kind = f"\n[dim]{kinds.pop()}[/dim]" if len(kinds) == 1 else ""
         table.add_column(f"{variable}{kind}", style=_COLOURS[number % len(_COLOURS)])
-    table.add_column("length", justify="right", style="dim")
+    has_length = any(row["start"] != row["end"] for row in rows)
+    if has_length:
+        table.add_column("length", justify="right", style="dim")
     others = [name for name in shown.attributes if name not in keys]
     for row in rows:
         cells = [_value(_first(row, variables, key)) for key in keys]
         cells += [_event(row[variable], form, shown, others) for variable in variables]
-        length = scale.number(row["end"]) - scale.number(row["start"])
-        table.add_row(*cells, scale.duration(length))
+        if has_length:
+            cells.append(scale.duration(scale.number(row["end"]) - scale.number(row["start"])))
+        table.add_row(*cells)
     return table
 
 
