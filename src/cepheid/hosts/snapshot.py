@@ -54,7 +54,8 @@ def without_notes(table: pa.Table) -> tuple[EventBatch, np.ndarray]:
     plain = table.select([n for n in table.column_names if not n.startswith("__cepheid_")])
     batches = plain.to_batches()
     batch = batches[0] if batches else pa.RecordBatch.from_pylist([], schema=plain.schema)
-    return EventBatch(batch, lacks, open_schema=bool(lacks)), positions
+    # What these events lack was judged when they came: a column that is not here is absent.
+    return EventBatch(batch, lacks, open_schema=True), positions
 
 
 def join_events(tables: Sequence[pa.Table]) -> pa.Table:
