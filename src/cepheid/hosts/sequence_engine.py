@@ -35,6 +35,7 @@ from cepheid.planner.sequence_layout import Layout, lay_out
 BEGINNING = -(2**62)
 END_OF_TIME = 2**62
 _SPARE_KEYS = 1 << 16
+_NO_WINDOW = 2 * MAX_TIME
 
 
 class SequenceEngine:
@@ -504,7 +505,7 @@ class SequenceEngine:
         window = self._plan.window
         return {
             "emit": int(emit and not (window is not None and window <= 0)),
-            "W": END_OF_TIME if window is None else window,
+            "W": _NO_WINDOW if window is None else window,
             "prune_to": self._prune_time(),
             "order_base": self._order_base,
             "ci": self._columns.ints,

@@ -23,6 +23,7 @@ import numba
 _HEADER = """\
 import numba
 import numpy as np
+from cepheid.kernels.prefetching import prefetch
 from cepheid.kernels.scalar import *
 
 """

@@ -119,8 +119,10 @@ class _Text:
 
 
 # Two habits of the text decide its speed. Indices are unsigned, so that no test for a negative
-# index is compiled in. Conditions whose parts are a matter of chance are joined with `&` on
-# integers: one jump that is nearly always the same way instead of several that are guessed wrong.
+# index is compiled in. Conditions whose parts are a matter of chance are joined before the jump: as
+# differences whose signs are and-ed, `(b - a) & (d - c) < 0` for `a > b and c > d`, because the
+# compiler would split comparisons into jumps of their own, each guessed wrong half of the time.
+# Times and windows are bounded (model/event_time.py), so the differences do not overflow.
 
 
 def sequence_source(shape: SequenceShape) -> str:
@@ -140,6 +142,11 @@ def _function(shape: SequenceShape, *, plain: bool) -> str:
     if plain:
         _select_block(w, shape)
         w("for c in range(count):", deeper=1)
+        # Meanwhile the next block comes in: one line of eight rows for each row looked at here.
+        w("ahead = stop + (I(c) << 3)")
+        w("prefetch(t, ahead)")
+        if shape.groups:
+            w("prefetch(k0, ahead)")
         w("event = found[U(c)]")
         w("i = U(event)")
         w("mk = bits[types[i]]")
@@ -227,13 +234,12 @@ def _select_block(w: _Text, shape: SequenceShape) -> None:
     w("count = U(0)")
     w("for j in range(whole):", deeper=1)
     w("word = words[U(j)]")
-    w("if word != 0:", deeper=1)
     w("place = start + (j << 3)")
     w("for byte in range(8):", deeper=1)
     w("found[count] = place + byte")
     w("count += word & U(1)")
     w("word >>= U(8)")
-    w.depth -= 3
+    w.depth -= 2
 
 
 def _load_control(w: _Text, shape: SequenceShape) -> None:
@@ -303,18 +309,19 @@ def _step_before(w: _Text, shape: SequenceShape, state: int) -> None:
     """From the newest entry to the newest one before the event: ties never follow."""
     s = state
     if not shape.arrival_order:
-        w(f"while I(p{s} >= tail{s}) & I(t{s}[U(p{s}) & m{s}] >= ti):", deeper=1)
+        w(f"while ((tail{s} - 1 - p{s}) & (ti - 1 - t{s}[U(p{s}) & m{s}])) < 0:", deeper=1)
         w(f"p{s} = prev{s}[U(p{s}) & m{s}]")
         w.depth -= 1
 
 
 def _reachable(shape: SequenceShape, state: int) -> str:
+    """A number below zero if the newest entry can be part of a match that ends with the event."""
     s = state
-    test = f"I(p{s} >= tail{s})"
+    test = f"(tail{s} - 1 - p{s})"
     if shape.window_in_scan:
-        test += f" & I({'mst' if s else 't'}{s}[U(p{s}) & m{s}] > low)"
+        test += f" & (low - {'mst' if s else 't'}{s}[U(p{s}) & m{s}])"
     if shape.between[s]:
-        test += f" & I({_order(shape, s)}{s}[U(p{s}) & m{s}] >= nbx)"
+        test += f" & (nbx - 1 - {_order(shape, s)}{s}[U(p{s}) & m{s}])"
     return test
 
 
@@ -337,11 +344,12 @@ def _push(w: _Text, shape: SequenceShape, s: int) -> None:
         condition = _reachable(shape, s - 1)
     else:
         w(f"k = {_key(shape.key_groups[0])}")
-        condition = "1"
+        condition = "-1"
     if undecided:
-        w(f"enters = I(bool({_bit(s, shape.simple[s])})) & {condition}")
+        bit = _bit(s, shape.simple[s])
+        w(f"enters = {f'I(bool{bit})' if shape.simple[s] else bit} & (({condition}) >> 63)")
     elif s:
-        w(f"if {condition}:", deeper=1)
+        w(f"if ({condition}) < 0:", deeper=1)
     w(f"x = U(n{s}) & m{s}")
     w(f"above = h{s}[k]")
     w(f"t{s}[x] = ti")
@@ -365,7 +373,7 @@ def _push(w: _Text, shape: SequenceShape, s: int) -> None:
     for column in shape.entry_columns[s]:
         w(f"e{column}_{s}[x] = c{column}[i]")
     if undecided:
-        w(f"h{s}[k] = n{s} if enters else above")
+        w(f"h{s}[k] = above ^ ((above ^ n{s}) & -enters)  # n{s} or above, without a jump")
         w(f"n{s} += enters")
     else:
         w(f"h{s}[k] = n{s}")
@@ -389,7 +397,7 @@ def _construct(w: _Text, shape: SequenceShape) -> None:
     simple = shape.simple[last]
     own = f" and {simple}" if simple else ""
     # Older entries reach less far back, so the newest one, tied or not, decides whether to look.
-    w(f"if (emit & ((mk >> {last}) & 1) & {_reachable(shape, last - 1)}){own}:", deeper=1)
+    w(f"if (-(emit & (mk >> {last}) & 1) & {_reachable(shape, last - 1)}) < 0{own}:", deeper=1)
     _step_before(w, shape, last - 1)
     w("first_out = nout")
     w("first_listed = nlist")
@@ -466,7 +474,7 @@ def _emit_flat(w: _Text, shape: SequenceShape) -> None:
 def _list_first_events(w: _Text, shape: SequenceShape) -> None:
     """Rows of state 0 with this key inside the window, newest first: ranges of it are shared."""
     w("a = h0[k]")
-    w("while I(a >= tail0) & I(t0[U(a) & m0] >= ti):", deeper=1)
+    w("while ((tail0 - 1 - a) & (ti - 1 - t0[U(a) & m0])) < 0:", deeper=1)
     w("a = prev0[U(a) & m0]")
     w.depth -= 1
     w("while a >= tail0 and t0[U(a) & m0] > low:", deeper=1)

@@ -21,7 +21,7 @@ from cepheid.kernels.sequence_source import (
     sequence_source,
 )
 
-_NEVER = -(2**63)
+_NEVER = -(2**62)
 _FIRST_RING = 1024
 
 

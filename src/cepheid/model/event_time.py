@@ -29,8 +29,9 @@ _SPELLINGS = {
 }
 UNITS = {word: unit for unit, words in _SPELLINGS.items() for word in words.split()}
 
-MAX_TIME = 2**62
-"""Times and windows beyond this are refused: sums of two must stay within 64 bits."""
+MAX_TIME = 2**60
+"""Times and windows beyond this (36,000 years in microseconds) are refused: kernels add and subtract
+a few of them and must stay within 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,5 +160,5 @@ def _whole(value: Fraction) -> int:
             help="choose a smaller tick or another window",
         )
     if abs(value) > MAX_TIME:
-        raise QueryError.of("window-too-large", "the window is longer than 146,000 years")
+        raise QueryError.of("window-too-large", "the window is longer than 36,000 years")
     return int(value)

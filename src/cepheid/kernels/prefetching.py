@@ -1,0 +1,35 @@
+"""Asks the processor for memory before it is needed; changes nothing but when it arrives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+__all__ = ["prefetch"]
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+    """Start loading the cache line of array[index]; the index need not be inside."""
+    signature = types.void(array, index)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = signature.args[0]
+        data = context.make_array(kind)(context, builder, arguments[0]).data
+        where = builder.gep(data, [arguments[1]])
+        byte = ir.IntType(8).as_pointer()
+        word = ir.IntType(32)
+        called = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(ir.VoidType(), [byte, word, word, word]),
+            "llvm.prefetch.p0",
+        )
+        read, keep, data_cache = word(0), word(3), word(1)
+        builder.call(called, [builder.bitcast(where, byte), read, keep, data_cache])
+        return context.get_dummy_value()
+
+    return signature, generate
