@@ -296,6 +296,29 @@ def test_csv_conventions(cepheid_command, tmp_path):
     assert rows[0]["end"] == "2020-01-01T00:00:01.250000Z"
 
 
+def test_only_an_empty_field_is_null_and_texts_may_span_lines(cepheid_command, tmp_path):
+    events = tmp_path / "events.csv"
+    events.write_text('type,ts,name\nA,1,NA\nA,2,null\nA,3,"two\nlines"\nA,4,\n')
+    result = cepheid_command("run", "-q", "EVENT A x", "-e", events, "--format", "jsonl")
+    names = [row["x"]["name"] for row in json_lines(result.stdout)]
+    assert names == ["NA", "null", "two\nlines", None]
+
+
+def test_a_text_that_looks_like_a_time_at_first(cepheid_command, monkeypatch, tmp_path):
+    monkeypatch.setattr(event_readers, "_SAMPLED_LINES", 2)
+    events = tmp_path / "events.jsonl"
+    events.write_text(
+        "".join(
+            json.dumps({"type": "A", "ts": i, "note": note}) + "\n"
+            for i, note in enumerate(["2020-01-01T00:00:00Z", "2020-01-01T00:00:01Z", "none"])
+        )
+    )
+    result = cepheid_command("run", "-q", "EVENT A x", "-e", events, "--format", "jsonl")
+    assert result.exit_code == 0, result.stderr
+    names = [row["x"]["note"] for row in json_lines(result.stdout)]
+    assert names == ["2020-01-01T00:00:00Z", "2020-01-01T00:00:01Z", "none"]
+
+
 @pytest.mark.parametrize("zone", ["Z", "+00:00", ""])
 def test_times_in_json_lines(zone, cepheid_command, tmp_path):
     events = tmp_path / "events.jsonl"

@@ -63,7 +63,10 @@ class EventFiles:
 
     def schema(self) -> pa.Schema:
         """The columns, from the first file."""
-        return open_reader(self.files[0], self.format, self.text_column).schema
+        try:
+            return open_reader(self.files[0], self.format, self.text_column).schema
+        except TypesChanged:
+            return read_whole(self.files[0], self.format, self.text_column).schema
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows in order, in batches of bounded size; `position` follows.

@@ -16,11 +16,13 @@ from cepheid.model.errors import DataError
 
 _BLOCK = 4 << 20
 """Bytes of text read at once; the first block decides the columns' types."""
+_LARGEST_BLOCK = 64 << 20
 _ROWS = 1 << 16
 _SAMPLED_LINES = 200
+_NAMES = pa.dictionary(pa.int32(), pa.string())
 
 _ISO_TIME = re.compile(
-    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?P<zone>Z|[+-]\d\d(?::?\d\d)?)?"
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?P<zone>Z|[+-]\d\d(?::?\d\d)?)?"
 )
 
 
@@ -46,7 +48,10 @@ class Reader(Protocol):
 def open_reader(
     file: Path, kind: str, text_column: str, *, like: pa.Schema | None = None
 ) -> Reader:
-    """Open a file; `like` gives the types that an earlier file of the same path had."""
+    """Open a file; `like` gives the types that an earlier file of the same path had.
+
+    Raises TypesChanged when the first rows do not fit: reading all of them shows what is wrong.
+    """
     try:
         match kind:
             case "parquet":
@@ -54,9 +59,11 @@ def open_reader(
             case "csv":
                 return _CsvReader(file, text_column, like)
             case _:
-                return _JsonReader(file, like)
+                return _JsonReader(file, text_column, like)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
-        raise _unreadable(file, kind, problem) from None
+        if kind == "parquet":
+            raise _unreadable(file, kind, problem) from None
+        raise TypesChanged from None
 
 
 def read_whole(file: Path, kind: str, text_column: str) -> pa.Table:
@@ -69,7 +76,7 @@ def read_whole(file: Path, kind: str, text_column: str) -> pa.Table:
             case "csv":
                 return _whole_csv(file, text_column)
             case _:
-                return _whole_json(file)
+                return _whole_json(file, text_column)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
         raise _unreadable(file, kind, problem) from None
 
@@ -133,48 +140,71 @@ def _csv(stream: Any, text_column: str, types: dict[str, pa.DataType]) -> Any:
     return pa.csv.open_csv(
         stream,
         read_options=pa.csv.ReadOptions(block_size=_BLOCK, use_threads=False),
-        convert_options=_csv_conversion({**types, text_column: pa.string()}),
+        parse_options=pa.csv.ParseOptions(newlines_in_values=True),
+        convert_options=_csv_conversion(types, text_column),
     )
 
 
-def _csv_conversion(types: dict[str, pa.DataType]) -> Any:
-    """An empty field is a null, a quoted one an empty text."""
+def _csv_conversion(types: dict[str, pa.DataType], text_column: str) -> Any:
+    """An empty field is a null, a quoted one an empty text, and nothing else is a null."""
     return pa.csv.ConvertOptions(
-        strings_can_be_null=True, quoted_strings_can_be_null=False, column_types=types
+        null_values=[""],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+        column_types={**types, text_column: _NAMES},
     )
 
 
 def _whole_csv(file: Path, text_column: str) -> pa.Table:
     with _open(file) as stream:
-        options = _csv_conversion({text_column: pa.string()})
-        table = pa.csv.read_csv(stream, convert_options=options)
+        table = pa.csv.read_csv(
+            stream,
+            parse_options=pa.csv.ParseOptions(newlines_in_values=True),
+            convert_options=_csv_conversion({}, text_column),
+        )
     return table.cast(_timestamps_in_microseconds(table.schema))
 
 
 class _JsonReader(_TextReader):
-    def __init__(self, file: Path, like: pa.Schema | None) -> None:
+    def __init__(self, file: Path, text_column: str, like: pa.Schema | None) -> None:
         super().__init__(file)
+        types = like or _text_types(file, text_column)
         self._reader = pa.json.open_json(
             self._stream(file),
             read_options=pa.json.ReadOptions(block_size=_BLOCK, use_threads=False),
-            parse_options=pa.json.ParseOptions(explicit_schema=like or _text_columns(file)),
+            parse_options=pa.json.ParseOptions(explicit_schema=types),
         )
         self.schema: pa.Schema = self._reader.schema
 
 
-def _whole_json(file: Path) -> pa.Table:
+def _whole_json(file: Path, text_column: str) -> pa.Table:
+    """As the reader of blocks, but a column holds times only if all its values are times."""
+    types = _text_types(file, text_column)
+    texts = pa.schema([(name, pa.string()) for name in types.names])
+    size = max(_BLOCK, min(file.stat().st_size + 1, _LARGEST_BLOCK))
     with _open(file) as stream:
-        options = pa.json.ParseOptions(explicit_schema=_text_columns(file))
-        return pa.json.read_json(stream, parse_options=options)
+        table = pa.json.read_json(
+            stream,
+            read_options=pa.json.ReadOptions(block_size=size),
+            parse_options=pa.json.ParseOptions(explicit_schema=texts),
+        )
+    for column in types:
+        if pa.types.is_timestamp(column.type):
+            try:
+                times = table.column(column.name).cast(column.type)
+            except pa.ArrowInvalid:
+                continue
+            table = table.set_column(table.column_names.index(column.name), column.name, times)
+    return table
 
 
-def _text_columns(file: Path) -> pa.Schema:
+def _text_types(file: Path, text_column: str) -> pa.Schema:
     """Columns of text: times where all first values are times as ISO 8601 writes them.
 
     Left to itself the reader takes `2020-01-01` for a time, and `2020-01-01T00:00:00.5Z` for none.
     """
     zoned: dict[str, bool] = {}
-    texts: set[str] = set()
+    texts: set[str] = {text_column}
     others: set[str] = set()
     for name, value in _sampled_values(file):
         if not isinstance(value, str):
