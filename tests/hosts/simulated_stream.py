@@ -182,7 +182,7 @@ class SimulatedStream:
                 ROUTE, pa.array([codes[i] for i in kept], pa.int32())
             )
         found: dict[int, list[Arrival]] = {}
-        for packs in Packing(self.routing, self.schema).pack(iter(table.to_batches())):
+        for packs in Packing(self.routing.stray_bucket, self.schema).pack(iter(table.to_batches())):
             for pack in packs.to_pylist():
                 events = open_pack(pack["events"], self.schema)
                 arrival = Arrival(pack["task"], pack["number"], pack["is_copy"], events)

@@ -16,8 +16,9 @@ from pyspark import TaskContext
 
 from cepheid.hosts.snapshot import read_table, write_table
 from cepheid.hosts.spark_types import fit
-from cepheid.hosts.stream_bucket import REASON
-from cepheid.hosts.stream_routing import Routing
+
+REASON = "quarantine_reason"
+"""The column in which set-aside events say why."""
 
 ROUTE = "__cepheid_route"
 EVERYWHERE = -1
@@ -38,9 +39,13 @@ PACK_SCHEMA = "bucket int, task int, number int, is_copy boolean, events binary"
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """Packs routed events by bucket; `schema` is that of the events alone."""
+    """Packs routed events by bucket; `schema` is that of the events alone.
 
-    routing: Routing
+    A route is a bucket, `stray` (the bucket after the last), `stray + 1` and more for a bucket and
+    the stray one as well, or EVERYWHERE (see stream_routing).
+    """
+
+    stray: int
     schema: pa.Schema
 
     def pack(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -61,7 +66,7 @@ class Packing:
 
     def _by_bucket(self, table: pa.Table) -> Iterator[tuple[int, bool, pa.RecordBatch]]:
         events = fit(table.select(self.schema.names), self.schema).combine_chunks().to_batches()[0]
-        buckets, stray = self.routing.buckets, self.routing.stray_bucket
+        stray = self.stray
         if ROUTE not in table.column_names:
             yield 0, False, events
             return
@@ -78,7 +83,7 @@ class Packing:
                 yield bucket, False, ordered.slice(begin, end - begin)
             if everywhere.num_rows:
                 # The stray bucket accounts for events that went everywhere.
-                yield bucket, bucket < buckets, everywhere
+                yield bucket, bucket < stray, everywhere
         if to_stray_too.any():
             yield stray, True, events.take(pa.array(np.flatnonzero(to_stray_too)))
 

@@ -16,9 +16,9 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
-from cepheid.hosts.spark_packing import open_pack, pack_table
+from cepheid.hosts.spark_packing import REASON, open_pack, pack_table
 from cepheid.hosts.spark_types import fit
-from cepheid.hosts.stream_bucket import KEPT, REASON, Arrival, Bucket, Step, StreamTask
+from cepheid.hosts.stream_bucket import KEPT, Arrival, Bucket, Step, StreamTask
 from cepheid.model.errors import StateError
 
 if TYPE_CHECKING:

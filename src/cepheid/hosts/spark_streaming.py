@@ -66,7 +66,7 @@ def detect_stream(events: DataFrame, query: CompiledQuery, options: Options) -> 
     if routing.key is not None and routing.null_bucket is None:
         undefined = sf.count_if(sf.col(ROUTE).isNull()).alias("undefined_keys")
         routed = routed.observe(f"{metric}_input", undefined).filter(sf.col(ROUTE).isNotNull())
-    packed = routed.mapInArrow(Packing(routing, own).pack, PACK_SCHEMA)
+    packed = routed.mapInArrow(Packing(routing.stray_bucket, own).pack, PACK_SCHEMA)
     task = StreamTask(query, options, own, clock, routing, _fingerprint(program, routing, own), run)
     form = plain_schema(program.form.schema)
     found = (
@@ -86,6 +86,10 @@ def detect_stream(events: DataFrame, query: CompiledQuery, options: Options) -> 
     )
 
 
+_DERIVED_OUTSIDE = (
+    "derived-type-in-stream: an event of the stream has a type that a query of the program makes, "
+    "and lacks the key; give the query's RETURN another type"
+)
 _COUNTED = ("matched", "late", "quarantined")
 
 
@@ -196,6 +200,11 @@ def _route(routing: Routing, options: Options, tests: EventTests) -> Column:
                 is_witness = tests.is_of(routing.witnesses)
                 bucket = bucket + sf.when(is_witness, stray + sf.lit(1)).otherwise(sf.lit(0))
         is_null = reduce(or_, (column.isNull() for column in columns))
+        if routing.derived:
+            bucket = sf.when(
+                tests.is_of(routing.derived) & is_null, sf.raise_error(sf.lit(_DERIVED_OUTSIDE))
+            ).otherwise(bucket)
+            is_null = is_null & ~tests.is_of(routing.derived)
         own = sf.when(is_null, sf.lit(routing.null_bucket).cast("int")).otherwise(bucket)
         if routing.strays:
             own = sf.when(_is_absent(attributes, options, tests), sf.lit(EVERYWHERE)).otherwise(own)

@@ -95,12 +95,15 @@ class Chunk:
         return self._batch
 
     def lacking(self, name: str) -> np.ndarray:
-        """Which rows do not have the attribute; all of them when the batch had no such column."""
+        """Which rows do not have the attribute; where nothing was noted, a null says so."""
         known = self.lacks.get(name)
-        if known is None:
-            missing = self._batch.schema.get_field_index(name) < 0
-            return np.full(len(self), missing, np.bool_)
-        return known
+        if known is not None:
+            return known
+        where = self._batch.schema.get_field_index(name)
+        if where < 0:
+            return np.ones(len(self), np.bool_)
+        flags: np.ndarray = self.batch.column(where).is_null().to_numpy(zero_copy_only=False)
+        return flags
 
     def shrink(self) -> None:
         """Let go of the rows that do not matter, once the chunk has to stay for a while."""

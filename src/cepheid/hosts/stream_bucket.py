@@ -28,7 +28,6 @@ from cepheid.hosts.stream_state import Header, StageState, Store
 from cepheid.model.options import Options
 from cepheid.planner.compiled_query import CompiledQuery
 
-REASON = "quarantine_reason"
 _MOST_BYTES_KEPT = 1 << 30
 _MEMORY_PER_STORED_BYTE = 8
 

@@ -1,7 +1,7 @@
 """Which buckets of a streaming query an event goes to, and which bucket a match belongs to.
 
 Events with equal keys meet in the bucket that the hash of their key names. An event that lacks its
-key is compared with nothing (SPEC F), so it concerns every key and goes to every bucket; a match
+key is compared with nothing, so it concerns every key and goes to every bucket; a match
 belongs to the bucket of those of its events that have a whole key, and when none has, to one bucket
 more, the stray one. That one sees all events without a whole key and all events that could stand in
 a negation's way, so it decides such matches alone. Sound only if every two components are compared
@@ -34,7 +34,8 @@ class Routing:
     """`key` None: everything in one bucket, for `reason`. `witnesses`: types of negated components.
 
     `strays` says that events may lack their key, so that there is a stray bucket. A null key equals
-    nothing, which keeps an event out of every match but one of its own: `is_lone`.
+    nothing, which keeps an event out of every match but one of its own: `is_lone`. `derived` are
+    the types that stages make for each other, inside the bucket.
     """
 
     buckets: int
@@ -42,6 +43,7 @@ class Routing:
     strays: bool = False
     witnesses: tuple[str, ...] | None = ()
     is_lone: bool = False
+    derived: tuple[str, ...] = ()
     reason: str = ""
 
     @property
@@ -106,8 +108,13 @@ def route(program: PreparedProgram, events: pa.Schema, buckets: int | None) -> R
         return Routing(1, None, reason=key.reason)
     wanted = buckets or DEFAULT_BUCKETS
     is_lone = any(stage.plan.length == 1 for stage in program.stages)
-    if not _may_lack_key(key, program.options, events):
-        return Routing(wanted, key, is_lone=is_lone)
+    derived = tuple(stage.query.event_type for stage in program.stages[:-1])
+    makes_lone = any(stage.plan.length == 1 for stage in program.stages[:-1])
+    if makes_lone and any(events.field(n).nullable for a in key.groups() for n in a):
+        reason = "a stage hands on the key of single events, which may be null"
+        return Routing(1, None, reason=reason)
+    if not _may_lack_key(key, program.options, events, derived):
+        return Routing(wanted, key, is_lone=is_lone, derived=derived)
     if program.is_chained:
         reason = "in a program of several stages no event may lack its key, and these may"
         return Routing(1, None, reason=reason)
@@ -120,10 +127,15 @@ def route(program: PreparedProgram, events: pa.Schema, buckets: int | None) -> R
     return Routing(wanted, key, strays=True, witnesses=types, is_lone=is_lone)
 
 
-def _may_lack_key(key: KeyByType, options: Options, events: pa.Schema) -> bool:
-    """Whether some event could be without a key attribute (SPEC A2.3: absent, not null)."""
-
-    for attributes, types in key.groups().items() or [(key.of_any or (), ())]:
+def _may_lack_key(
+    key: KeyByType, options: Options, events: pa.Schema, derived: Collection[str]
+) -> bool:
+    """Whether some event could be without a key attribute (absent, not null)."""
+    groups = key.groups() or {key.of_any or (): ()}
+    for attributes, every in groups.items():
+        types = [name for name in every if name not in derived]  # RETURN hands their key on
+        if every and not types:
+            continue
         declared = options.types or {}
         without = set(declared_without(attributes, options))
         if without & set(types) if types else without:
