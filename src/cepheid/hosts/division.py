@@ -1,7 +1,7 @@
-"""How a program's work may be divided: by a key that all components share, or by time (SPEC C1).
+"""How a program's work may be divided: by a key that all components share, or by time.
 
 By key is right only if equality on the key covers every component of every stage, the negated ones
-included (SPEC B5), and while no event lacks its key: equality by way of an absent attribute is not
+included, and while no event lacks its key: equality by way of an absent attribute is not
 transitive. By time is right for one stage with a window, each match being owned by its first event.
 """
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from cepheid.algebra.expression import Attribute, ScalarType
 from cepheid.hosts.prepared_program import PreparedProgram
+from cepheid.planner.match_schema import scalar_type
 from cepheid.planner.prepare import Prepared
 from cepheid.planner.sequence_plan import Place, find_key
 
@@ -95,12 +96,19 @@ def _covering_columns(stage: Prepared) -> list[dict[str, str]]:
         if alone is None or any(n.variable not in alone.of for n in plan.negations):
             continue
         column = {variable: names[0] for variable, names in alone.of.items()}
-        kinds = {stage.column_types.get(name, ScalarType.UNKNOWN) for name in column.values()} - {
-            ScalarType.UNKNOWN
-        }
-        if len(kinds) <= 1:  # equal numbers of different types need not be equal bits
+        if _are_comparable(stage, set(column.values())):
             columns.append(column)
     return columns
+
+
+def _are_comparable(stage: Prepared, names: set[str]) -> bool:
+    """Whether values of these columns are equal exactly where their bits are."""
+    events = stage.form.events
+    kinds = [events.field(name).type for name in names if events.get_field_index(name) >= 0]
+    scalars = {scalar_type(kind) for kind in kinds}
+    if ScalarType.TIMESTAMP in scalars:  # a date is no time stamp, and zones differ
+        return all(kind.equals(kinds[0]) for kind in kinds)
+    return len(scalars - {ScalarType.UNKNOWN}) <= 1
 
 
 def _common_key(program: PreparedProgram) -> KeyByType | Undivided:
@@ -135,7 +143,7 @@ def _handed_on(stage: Prepared) -> set[str]:
 
 
 def reach_of(program: PreparedProgram) -> TimeReach | Undivided:
-    """How far a slice of time must look beyond its edges (SPEC C1)."""
+    """How far a slice of time must look beyond its edges."""
     if program.is_chained:
         return Undivided("a program of several stages is not divided by time")
     plan = program.stages[0].plan

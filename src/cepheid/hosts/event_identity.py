@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -132,7 +133,7 @@ def _fold_text(lanes: np.ndarray, array: pa.Array, valid: np.ndarray, seed: np.u
     fold_bytes(lanes, offsets, bytes_, valid, seed)
 
 
-def _wrapped(number: Decimal) -> np.int64:
+def _wrapped(number: Any) -> np.int64:
     """A whole number in 64 bits, as casting an unsigned one gives it."""
     return np.uint64(int(number) % 2**64).astype(np.int64)
 
@@ -165,7 +166,7 @@ def _canonical(value: object) -> str:
 
 
 def _number_twins(lanes: np.ndarray, view: View) -> None:
-    """Identical rows share their time, so only views with ties have to look (SPEC B2)."""
+    """Identical rows share their time, so only views with ties have to look."""
     tied = any(chunk.ties for chunk in view.chunks) or any(
         a.last_time >= b.first_time for a, b in zip(view.chunks, view.chunks[1:], strict=False)
     )

@@ -16,7 +16,7 @@ from cepheid.hosts.sequence_engine import BEGINNING, END_OF_TIME, SequenceEngine
 from cepheid.hosts.set_aside import SetAside, SideOutput, event_times
 from cepheid.hosts.snapshot import pack, read_events, unpack, write_events
 from cepheid.hosts.stream_front import StreamFront
-from cepheid.model.errors import OptionError, StateError
+from cepheid.model.errors import OptionError, QueryError, StateError
 from cepheid.model.options import Options, make_options
 from cepheid.planner.compiled_query import CompiledQuery, compile_text
 from cepheid.planner.prepare import prepare
@@ -77,6 +77,10 @@ class Detector:
 
     def feed(self, events: Any) -> Matches:
         """Take events; returns the matches that became final with them."""
+        if isinstance(events, pa.Table | pa.RecordBatch) and not self._engines:
+            self._start(events.schema, False)
+        if type(events) is pa.RecordBatch and events.num_rows:  # the common case, no detours
+            return self._feed(EventBatch(events))
         found: Matches | None = None
         for batch in event_batches(events, self.options):
             matches = self._feed(batch)
@@ -223,9 +227,17 @@ class Detector:
     def _nothing(self) -> Matches:
         if self._engines:
             return Matches(self._engines[-1].form)
-        time = pa.field(self.options.end_column, pa.int64())
-        kind = pa.field(self.options.type, pa.string())
-        return Matches(self._prepared(self._stages[-1], pa.schema([kind, time]), True).form)
+        # No event has told how time is counted: as the query's window needs it.
+        name, kind = self.options.end_column, pa.field(self.options.type, pa.string())
+        ticks, stamps = (
+            pa.schema([kind, (name, each)]) for each in (pa.int64(), pa.timestamp("us", "UTC"))
+        )
+        try:
+            return Matches(self._prepared(self._stages[-1], ticks, True).form)
+        except QueryError as problem:
+            if problem.code != "window-needs-tick":
+                raise
+            return Matches(self._prepared(self._stages[-1], stamps, True).form)
 
     def _prepared(self, stage: Query, schema: pa.Schema, open_schema: bool) -> Any:
         return prepare(
@@ -312,6 +324,8 @@ def detect_in_process(events: Any, query: CompiledQuery, options: Options) -> pa
     """All matches in a finite history; events may come in any order."""
     detector = Detector.for_host(query, options, driven=False)
     batches = list(event_batches(events, options))
+    if not batches and isinstance(events, pa.Table | pa.RecordBatch):
+        return detector.feed(events).table()
     found = [detector.feed(batch) for batch in _in_time_order(batches, options)]
     found.append(detector.close())
     whole = found[0]

@@ -1,9 +1,10 @@
-"""All stages of a program, made ready for events of one schema: what a distributed host plans on."""
+"""All stages of a program, made ready for events of one schema: what Spark hosts plan with."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -12,6 +13,7 @@ from cepheid.algebra.query import Query
 from cepheid.hosts.set_aside import event_times
 from cepheid.model.errors import DataError
 from cepheid.model.options import Options
+from cepheid.planner.columns import from_arrow
 from cepheid.planner.compiled_query import CompiledQuery
 from cepheid.planner.match_schema import MatchForm
 from cepheid.planner.prepare import Prepared, prepare
@@ -87,6 +89,10 @@ def prepare_program(
         if stage is not stages[-1]:
             schema = _with_derived(schema, prepared.form, stage, options)
     _check_columns(events, options)
+    for prepared in known:
+        for name in prepared.needed_columns:
+            if schema.get_field_index(name) >= 0:  # refuses types that queries cannot compare
+                from_arrow(_no_rows(schema.field(name).type), null_is_absent=True, name=name)
     return PreparedProgram(tuple(known), known[-1].form, options)
 
 
@@ -111,6 +117,10 @@ def _check_columns(events: pa.Schema, options: Options) -> None:
             f"the type column `{options.type}` holds {kind}, not names of event types",
             help="name the right column with type=, or cast it to strings",
         )
+
+
+def _no_rows(kind: Any) -> Any:
+    return pa.array([], kind)
 
 
 def _with_derived(events: pa.Schema, form: MatchForm, stage: Query, options: Options) -> pa.Schema:

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from cepheid.hosts.in_process import Detector
+from cepheid.hosts.ingest import EventBatch
 from cepheid.hosts.matches import Matches
-from cepheid.hosts.spark_types import fit
+from cepheid.hosts.plain_types import fit
+from cepheid.hosts.set_aside import event_times
+from cepheid.hosts.time_slices import TimeSlices
 from cepheid.model.options import Options
 from cepheid.planner.compiled_query import CompiledQuery
+
+SLICE = "__cepheid_slice__"
+"""The number of the slice of time a row was copied for."""
+
+SOURCE = "__cepheid_source__"
+"""The number of the table a row comes from, where that decides what its event does not have."""
 
 ROWS_PER_FEED = 1 << 18
 """Spark hands over batches of 10,000 rows: too small to pay a feed for each."""
@@ -23,37 +34,103 @@ MATCHES_PER_BATCH = 1 << 16
 class DetectionTask:
     """The work on one partition: small enough to be sent with every task.
 
-    `schema` is that of the matches on Spark. The query travels as text; translating it again is
-    remembered in the worker's process, and kernels come from the disk.
+    The query travels as text; its translation is remembered in the worker's process, and kernels
+    come from the disk. `schema` is that of the matches on Spark; `columns` names those of the
+    input, since mapInArrow stumbles over names with dots. `lacking` holds, for each source, the
+    columns that its events do not have. `end` is how far time has run when it must not run on for
+    ever (close_at_end=False): a partition does not see the others' last events.
     """
 
     query: CompiledQuery
     options: Options
     schema: pa.Schema
+    columns: tuple[str, ...] = ()
+    lacking: tuple[frozenset[str], ...] | None = None
+    slices: TimeSlices | None = None
+    end: int | None = None
 
-    def by_key(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """A partition that has all events of its keys, in order of time."""
-        yield from self.detect(batches)
+    def detect(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """A partition that has all events its matches need, in order of time."""
+        yield from self.matches(_in_large_pieces(self._named(batches)))
 
-    def detect(
-        self, batches: Iterator[pa.RecordBatch], first_events: tuple[int, int] | None = None
+    def detect_in_slices(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """A partition with whole slices, in order of slice and time."""
+        assert self.slices is not None
+        run = _Runs(_in_large_pieces(self._named(batches)))
+        while (number := run.current()) is not None:
+            yield from self.matches(run.of(number), self.slices.owned(number))
+
+    def matches(
+        self, tables: Iterator[pa.Table], first_events: tuple[int, int] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The matches in sorted events; `first_events` says whose matches these are."""
+        """The matches in sorted events; `first_events` says which of them are this task's."""
         detector = Detector.for_host(
-            self.query, replace(self.options, lateness=0), first_events=first_events
+            self.query,
+            replace(self.options, lateness=0),
+            first_events=first_events,
+            driven=self.end is not None,
         )
-        for table in in_large_pieces(batches):
-            yield from self.written(detector.feed(table))
-        yield from self.written(detector.close())
+        table: pa.Table | None = None
+        for table in tables:
+            yield from self._written(detector.feed(self._events(table)))
+            if self.end is not None:
+                yield from self._written(detector.advance(min(self._last_time(table), self.end)))
+        if table is not None:
+            last = detector.close() if self.end is None else detector.advance(self.end)
+            yield from self._written(last)
 
-    def written(self, matches: Matches) -> Iterator[pa.RecordBatch]:
+    def _named(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield batch.rename_columns(list(self.columns))
+
+    def _events(self, table: pa.Table) -> Any:
+        """The events alone, with what their tables lack."""
+        if self.lacking is None:
+            return table
+        batch = table.combine_chunks().to_batches()[0]
+        source = batch.column(SOURCE).to_numpy(zero_copy_only=False)
+        lacks = {}
+        for name in batch.schema.names:
+            if name not in (SOURCE, self.options.type, self.options.end_column, self.options.id):
+                numbers = [n for n, missing in enumerate(self.lacking) if name in missing]
+                lacks[name] = np.isin(source, numbers)
+        return EventBatch(batch.drop_columns([SOURCE]), lacks, open_schema=True)
+
+    def _last_time(self, table: pa.Table) -> int:
+        last = table.slice(len(table) - 1).to_batches()[0]
+        return int(event_times(last, self.options)[0][0])
+
+    def _written(self, matches: Matches) -> Iterator[pa.RecordBatch]:
         """Matches as batches of bounded size in the types Spark expects."""
-        if len(matches):
-            table = fit(matches.table(), self.schema)
-            yield from table.to_batches(max_chunksize=MATCHES_PER_BATCH)
+        for table in matches.tables(MATCHES_PER_BATCH):
+            yield from fit(table, self.schema).combine_chunks().to_batches()
 
 
-def in_large_pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+class _Runs:
+    """Sorted tables cut where the number of the slice changes."""
+
+    def __init__(self, tables: Iterator[pa.Table]) -> None:
+        self._tables = tables
+        self._held: pa.Table | None = None
+
+    def current(self) -> int | None:
+        """The slice that comes next; None at the end."""
+        if self._held is None or not len(self._held):
+            self._held = next(self._tables, None)
+        return None if self._held is None else int(self._held.column(SLICE)[0].as_py())
+
+    def of(self, number: int) -> Iterator[pa.Table]:
+        """The rows of a slice that stand at the front."""
+        while self.current() == number:
+            assert self._held is not None
+            table = self._held
+            column = table.column(SLICE).to_numpy()
+            rows = int(np.searchsorted(column, number, side="right"))
+            self._held = table.slice(rows)
+            yield table.slice(0, rows).drop_columns([SLICE])
+
+
+def _in_large_pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     """The same rows in the same order, in fewer pieces."""
     held: list[pa.RecordBatch] = []
     rows = 0
