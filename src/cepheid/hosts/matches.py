@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,17 +73,17 @@ class Piece:
             yield flat_rows(part.later[some], part.start[some], part.count[some], part.listed)
             begin = end
 
-    def named(self, names: np.ndarray) -> np.ndarray:
-        """The matches with names[row of the view] in place of ordinals.
+    def named(self, name: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """The matches with name(ordinal) in place of ordinals.
 
         Names are looked up once per group, not once per match.
         """
-        base = self.view.base
-        if isinstance(self.part, Groups) and names.dtype == np.int64:
-            p = self.part
-            return flat_rows(names[p.later - base], p.start, p.count, names[p.listed - base])
-        named: np.ndarray = names[self.rows - base]
-        return named
+        p = self.part
+        if isinstance(p, Groups):
+            later, listed = name(p.later), name(p.listed)
+            if later.dtype == np.int64:
+                return flat_rows(later, p.start, p.count, listed)
+        return name(self.rows)
 
 
 def flat_rows(
@@ -128,10 +128,11 @@ class Matches:
         parts = []
         for piece in self._pieces:
             if self._form.options.id is None:
-                names = piece.view.positions
+                parts.append(piece.named(piece.view.positions_of))
             else:
                 names = piece.view.table.column(self._form.options.id).to_numpy()
-            parts.append(piece.named(names))
+                base = piece.view.base
+                parts.append(piece.named(lambda rows, n=names, b=base: n[rows - b]))
         if len(parts) == 1:
             return parts[0]
         return (

@@ -515,10 +515,14 @@ class SequenceEngine:
     def _part(self, out: dict[str, np.ndarray], filled: int, listed: int) -> Flat | Groups:
         """What the kernel wrote, copied: its buffers are used again."""
         shape = self.layout.shape
+        first = 1 if shape.factorised else 0
+        rows = np.empty((filled, shape.length - first), np.int64)
+        for state in range(first, shape.length):
+            rows[:, state - first] = out[f"out{state}"][:filled]
         if not shape.factorised:
-            return Flat(np.stack([out[f"out{s}"][:filled] for s in range(shape.length)], axis=1))
+            return Flat(rows)
         return Groups(
-            np.stack([out[f"out{s}"][:filled] for s in range(1, shape.length)], axis=1),
+            rows,
             out["out_from"][:filled].copy(),
             out["out_count"][:filled].copy(),
             out["listed"][:listed].copy(),

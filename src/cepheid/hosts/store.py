@@ -80,6 +80,13 @@ class Chunk:
             self._positions = selected + first
         return self._positions
 
+    def positions_at(self, rows: np.ndarray) -> np.ndarray:
+        """The arrival numbers of some of its rows."""
+        if isinstance(self._positions, tuple):
+            first, selected = self._positions
+            return np.asarray(selected[rows] + first)
+        return np.asarray(self._positions[rows])
+
     @property
     def ties(self) -> bool:
         """Whether rows may share a time (or are out of order, where it cannot be told cheaply)."""
@@ -128,6 +135,17 @@ class View:
             batches = [chunk.batch for chunk in self.chunks]
             self._table = _combined(batches)
         return self._table
+
+    def positions_of(self, ordinals: np.ndarray) -> np.ndarray:
+        """The arrival numbers of some rows; few rows leave most chunks alone."""
+        if 2 * ordinals.size > sum(len(chunk) for chunk in self.chunks):
+            return np.asarray(self.positions[ordinals - self.base])
+        out = np.empty(ordinals.shape, np.int64)
+        for chunk in self.chunks:
+            inside = (ordinals >= chunk.base) & (ordinals < chunk.base + len(chunk))
+            if inside.any():
+                out[inside] = chunk.positions_at(ordinals[inside] - chunk.base)
+        return out
 
     @property
     def positions(self) -> np.ndarray:

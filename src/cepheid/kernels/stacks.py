@@ -68,6 +68,7 @@ class Stacks:
         self._plain_call: _Call | None = None
         self._flags = np.zeros(BLOCK, np.uint8)
         self._found = np.zeros(BLOCK + 1, np.int64)
+        self._selected = np.empty(0, np.int64)
         self._version = 0
         self._keys = 0
         self.counters = np.zeros(len(COUNTERS), np.int64)
@@ -123,7 +124,9 @@ class Stacks:
         if self._plain_call is None:
             self._plain_call = _Call(self.shape.arguments(plain=True), self._functions["plain"])
         call = self._plain_call
-        selected = np.empty(rows, np.int64)
+        if len(self._selected) < rows:
+            self._selected = np.empty(2 * rows, np.int64)
+        selected = self._selected
         inputs |= {"selected": selected, "flags": self._flags, "found": self._found}
         first_row, begin, seen = inputs["row_base"], 0, 0
         while True:
@@ -132,7 +135,7 @@ class Stacks:
             begin, status = self._call(call, inputs, begin, rows, deliver)
             seen += int(self.control[-1])
             if status in (DONE, OUT_OF_ORDER, KEY_OUTSIDE):
-                return begin, selected[:seen]
+                return begin, selected[:seen].copy()
 
     def _call(
         self, call: _Call, inputs: dict[str, Any], begin: int, rows: int, deliver: Deliver
