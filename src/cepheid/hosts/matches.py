@@ -130,9 +130,7 @@ class Matches:
             if self._form.options.id is None:
                 parts.append(piece.named(piece.view.positions_of))
             else:
-                names = piece.view.table.column(self._form.options.id).to_numpy()
-                base = piece.view.base
-                parts.append(piece.named(lambda rows, n=names, b=base: n[rows - b]))
+                parts.append(piece.named(piece.view.ids_of(self._form.options.id)))
         if len(parts) == 1:
             return parts[0]
         return (

@@ -7,7 +7,7 @@ whole durable state of a query: a snapshot is these events, and restoring replay
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -146,6 +146,11 @@ class View:
             if inside.any():
                 out[inside] = chunk.positions_at(ordinals[inside] - chunk.base)
         return out
+
+    def ids_of(self, column: str) -> Callable[[np.ndarray], np.ndarray]:
+        """The function from ordinals to the values of an id column."""
+        names = self.table.column(column).to_numpy()
+        return lambda ordinals: np.asarray(names[ordinals - self.base])
 
     @property
     def positions(self) -> np.ndarray:

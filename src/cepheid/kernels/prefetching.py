@@ -23,7 +23,7 @@ def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
         where = builder.gep(data, [arguments[1]])
         byte = ir.IntType(8).as_pointer()
         word = ir.IntType(32)
-        called = cgutils.get_or_insert_function(
+        called = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]
             builder.module,
             ir.FunctionType(ir.VoidType(), [byte, word, word, word]),
             "llvm.prefetch.p0",
