@@ -1,0 +1,284 @@
+"""The streaming host on a Spark session: the answers of one process, for any cut of the stream."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import cepheid
+from cepheid.model.errors import OptionError, PerformanceWarning
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+Row = dict[str, Any]
+TICKS = pa.schema(
+    [("type", pa.string()), ("ts", pa.int64()), ("id", pa.int64()), ("v", pa.int64())]
+)
+SPARK_TICKS = "type string, ts long, id long, v long"
+
+
+class Files:
+    """A folder that files with events arrive in, in order."""
+
+    def __init__(self, folder: Path, schema: pa.Schema) -> None:
+        self.folder = folder
+        self.schema = schema
+        self.count = 0
+        folder.mkdir()
+
+    def add(self, rows: Sequence[Row]) -> None:
+        table = pa.Table.from_pylist(list(rows), schema=self.schema)
+        hidden = self.folder / f".{self.count}"
+        pq.write_table(table, hidden)
+        self.count += 1
+        os.utime(hidden, (self.count, self.count))  # the order in which Spark reads them
+        hidden.rename(self.folder / f"{self.count}.parquet")
+
+    def stream(self, spark: SparkSession, schema: str) -> DataFrame:
+        reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+        return reader.parquet(str(self.folder))
+
+
+class Streamed:
+    """The rows and the progress of a query that ran until no file was left."""
+
+    def __init__(self, matches: DataFrame, checkpoint: Path, sink: Path) -> None:
+        running = (
+            matches.writeStream.format("parquet")
+            .option("checkpointLocation", str(checkpoint))
+            .option("path", str(sink))
+            .trigger(availableNow=True)
+            .start()
+        )
+        try:
+            assert running.awaitTermination(240), "the streaming query did not finish"
+        finally:
+            running.stop()
+        self.progress = [json.loads(each.json) for each in running.recentProgress]
+        self.rows = matches.sparkSession.read.parquet(str(sink)).toArrow().to_pylist()
+
+    @property
+    def ids(self) -> Counter[str]:
+        return Counter(row["match_id"] for row in self.rows if row["match_id"] is not None)
+
+    def metric(self, name: str) -> int:
+        found = 0
+        for each in self.progress:
+            for metric, values in each.get("observedMetrics", {}).items():
+                assert metric.startswith("cepheid_")
+                found += values.get(name, 0)
+        return found
+
+    @property
+    def dropped_by_spark(self) -> int:
+        return sum(
+            o["numRowsDroppedByWatermark"] for p in self.progress for o in p["stateOperators"]
+        )
+
+
+def in_process(query: str, rows: Sequence[Row], schema: pa.Schema, **options: Any) -> Counter[str]:
+    table = pa.Table.from_pylist(list(rows), schema=schema)
+    return Counter(cepheid.detect(table, query, **options).column("match_id").to_pylist())
+
+
+def random_rows(seed: int, count: int = 400, nulls: float = 0.0) -> list[Row]:
+    r = random.Random(seed)
+    times = sorted(r.randint(1, count) for _ in range(count))
+    return [
+        {
+            "type": r.choice("ABCDZ"),
+            "ts": time,
+            "id": None if r.random() < nulls else r.randint(1, 12),
+            "v": r.randint(0, 4),
+        }
+        for time in times
+    ]
+
+
+def arriving(rows: Sequence[Row], lateness: int, seed: int) -> list[Row]:
+    """The rows out of order, none by more than the lateness."""
+    r = random.Random(seed)
+    delays = [(row["ts"] + r.randint(0, lateness), r.random()) for row in rows]
+    return [row for _, row in sorted(zip(delays, rows, strict=True), key=lambda pair: pair[0])]
+
+
+def cut(rows: Sequence[Row], *edges: int) -> list[Sequence[Row]]:
+    return [rows[a:b] for a, b in zip((0, *edges), (*edges, len(rows)), strict=True)]
+
+
+@contextmanager
+def time_zone(spark: SparkSession, name: str) -> Iterator[None]:
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", name)
+    try:
+        yield
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
+THREE = "EVENT SEQ(A x, B y, C z) WHERE [id] AND x.v <= z.v WITHIN 60"
+GUARDED = "EVENT SEQ(A x, !(B n), C z, !(D w)) WHERE [id] WITHIN 40"
+
+
+def test_small_ticks_out_of_order_and_null_keys(spark: SparkSession, tmp_path: Path) -> None:
+    rows = random_rows(1, 500, nulls=0.02)
+    files = Files(tmp_path / "in", TICKS)
+    for part in cut(arriving(rows, 5, 1), 10, 150, 300):
+        files.add(part)
+    matches = cepheid.detect(files.stream(spark, SPARK_TICKS), THREE, lateness=5, buckets=4)
+    found = Streamed(matches, tmp_path / "checkpoint", tmp_path / "out")
+    expected = in_process(THREE, rows, TICKS)
+    assert sum(expected.values()) > 50
+    assert found.ids == expected
+    assert found.metric("matched") == sum(expected.values())
+    assert found.metric("late") == found.dropped_by_spark == 0
+
+
+def test_before_1970_in_another_time_zone_with_silent_keys(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Negated ends leave by timers: only an event of no interest moves the watermark at the end."""
+    start = datetime(1969, 12, 31, 23, 58, tzinfo=UTC)
+    schema = TICKS.set(1, pa.field("ts", pa.timestamp("us", "UTC")))
+    query = GUARDED.replace("40", "40 s")
+    rows = [
+        {**row, "ts": start + timedelta(seconds=row["ts"], microseconds=7)}
+        for row in random_rows(2, nulls=0.02)
+    ]
+    files = Files(tmp_path / "in", schema)
+    for part in cut(rows, 90, 200, 201):
+        files.add(part)
+    files.add([{"type": "HEARTBEAT", "ts": start + timedelta(hours=1), "id": 1, "v": 0}])
+    with time_zone(spark, "America/New_York"):
+        events = files.stream(spark, SPARK_TICKS.replace("ts long", "ts timestamp"))
+        matches = cepheid.detect(events, query, buckets=4, tick="1 s")
+        found = Streamed(matches, tmp_path / "checkpoint", tmp_path / "out")
+    expected = in_process(query, rows, schema, tick="1 s")
+    assert sum(expected.values()) > 20
+    assert found.ids == expected
+    assert found.dropped_by_spark == 0
+
+
+def test_late_and_bad_rows_are_delivered_and_counted(spark: SparkSession, tmp_path: Path) -> None:
+    files = Files(tmp_path / "in", TICKS)
+    files.add([{"type": "A", "ts": 100, "id": 1}, {"type": "A", "ts": 96, "id": 2}])
+    files.add(
+        [
+            {"type": "B", "ts": 94, "id": 1, "v": 1},  # late by one tick
+            {"type": "A", "ts": 95, "id": 3, "v": 2},  # at the watermark: in time
+            {"type": "C", "ts": 97, "id": 2, "v": 3},
+            {"type": "C", "ts": 99, "id": 3, "v": 4},
+            {"type": "Z", "ts": 1, "id": 3, "v": 5},  # late, but of no interest
+            {"type": None, "ts": 99, "id": 3, "v": 6},
+            {"type": "A", "ts": None, "id": 3, "v": 7},
+            {"type": "A", "ts": 2**62, "id": 3, "v": 8},
+        ]
+    )
+    files.add([{"type": "Z", "ts": 500, "id": 1, "v": 0}])
+    query = "EVENT SEQ(A x, !(B n), C z) WHERE [id] WITHIN 50"
+    events = files.stream(spark, SPARK_TICKS)
+    matches = cepheid.detect(events, query, lateness=5, late_output=True, buckets=4)
+    found = Streamed(matches, tmp_path / "checkpoint", tmp_path / "out")
+    pairs = [(r["x"]["ts"], r["z"]["ts"]) for r in found.rows if r["match_id"] is not None]
+    assert sorted(pairs) == [(95, 99), (96, 97)]
+    aside = {r["late"]["v"]: r["reason"] for r in found.rows if r["match_id"] is None}
+    assert aside == {
+        1: "before the watermark",
+        6: "`type` is null",
+        7: "`ts` is null or out of range",
+        8: "`ts` is null or out of range",
+    }
+    assert (found.metric("late"), found.metric("quarantined")) == (1, 3)
+
+
+def test_a_watermark_of_the_user_is_used_and_ties_with_it_are_in_time(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    schema = TICKS.set(1, pa.field("ts", pa.timestamp("us", "UTC")))
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+
+    def event(kind: str, seconds: float, key: int) -> Row:
+        return {"type": kind, "ts": at + timedelta(seconds=seconds), "id": key, "v": 0}
+
+    files = Files(tmp_path / "in", schema)
+    files.add([event("A", 1, 1), event("A", 20.0005, 2)])
+    # The watermark is now 10 s, its half millisecond lost; Spark itself would drop rows at 10 s.
+    files.add([event("A", 10, 3), event("C", 10.0005, 3), event("C", 9.999999, 1)])
+    files.add([event("C", 21, 2), event("HEARTBEAT", 100, 0)])
+    files.add([event("HEARTBEAT", 200, 0)])
+    query = "EVENT SEQ(A x, !(B n), C z) WHERE [id] WITHIN 1 min"
+    events = files.stream(spark, SPARK_TICKS.replace("ts long", "ts timestamp"))
+    matches = cepheid.detect(events.withWatermark("ts", "10 seconds"), query, buckets=2)
+    found = Streamed(matches, tmp_path / "checkpoint", tmp_path / "out")
+    assert sorted(row["x"]["id"] for row in found.rows) == [2, 3]
+    assert found.metric("late") == 1
+
+
+def test_a_restart_on_the_checkpoint_loses_and_repeats_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = random_rows(3, 600)
+    files = Files(tmp_path / "in", TICKS)
+    first, second, third = cut(rows, 250, 420)
+    files.add(first)
+    checkpoint, sink = tmp_path / "checkpoint", tmp_path / "out"
+
+    def run(query: str = GUARDED) -> Streamed:
+        events = files.stream(spark, SPARK_TICKS)
+        return Streamed(cepheid.detect(events, query, buckets=4), checkpoint, sink)
+
+    some = run()
+    files.add(second)
+    more = run()
+    files.add(third)
+    files.add([{"type": "Z", "ts": 5_000, "id": 1, "v": 0}])
+    found = run()
+    expected = in_process(GUARDED, rows, TICKS)
+    assert 0 < sum(some.ids.values()) < sum(more.ids.values()) < sum(expected.values())
+    assert found.ids == expected
+    files.add([{"type": "A", "ts": 6_000, "id": i, "v": 0} for i in range(9)])
+    with pytest.raises(Exception, match="belongs to another query"):
+        run("EVENT SEQ(A x, C z) WHERE [id] WITHIN 40")
+
+
+PROGRAM = """
+EVENT SEQ(A x, B y) WHERE [id] WITHIN 30 RETURN x.id AS id, y.v AS v INTO PAIR
+;
+EVENT SEQ(PAIR p, !(D n), C z) WHERE [id] WITHIN 40
+"""
+
+
+def test_without_a_key_the_stream_goes_through_one_task(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = random_rows(4, 120)
+    files = Files(tmp_path / "in", TICKS)
+    for part in cut(rows, 60):
+        files.add(part)
+    query = "EVENT SEQ(A x, B y) WHERE x.v > y.v WITHIN 9"
+    with pytest.warns(PerformanceWarning, match="one task"):
+        matches = cepheid.detect(files.stream(spark, SPARK_TICKS), query)
+    found = Streamed(matches, tmp_path / "checkpoint", tmp_path / "out")
+    assert found.ids == in_process(query, rows, TICKS)
+
+
+def test_a_watermark_on_another_column_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    files = Files(tmp_path / "in", TICKS)
+    events = files.stream(spark, SPARK_TICKS).selectExpr("*", "timestamp_seconds(ts) AS at")
+    with pytest.raises(OptionError) as refused:
+        cepheid.detect(events.withWatermark("at", "1 second"), THREE)
+    assert refused.value.code == "other-watermark"
