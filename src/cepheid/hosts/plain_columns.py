@@ -31,6 +31,8 @@ class PlainColumns:
         numbers = all(kind in (ScalarType.INT, ScalarType.FLOAT) for _, kind in layout.columns)
         if layout.bit_tests or not numbers or len(groups) > 1 or layout.bits_of_any_type:
             return None
+        if layout.selection:  # tests on top of the kernel look at candidates, not at its matches
+            return None
         if groups and len(groups[0]) != 1:
             return None
         return cls(columns, groups[0][0] if groups else None)
