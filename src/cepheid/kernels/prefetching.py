@@ -12,7 +12,7 @@ from numba.extending import intrinsic
 __all__ = ["prefetch"]
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
     """Start loading the cache line of array[index]; the index need not be inside."""
     signature = types.void(array, index)

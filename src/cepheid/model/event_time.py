@@ -30,8 +30,8 @@ _SPELLINGS = {
 UNITS = {word: unit for unit, words in _SPELLINGS.items() for word in words.split()}
 
 MAX_TIME = 2**60
-"""Times and windows beyond this (36,000 years in microseconds) are refused: kernels add and subtract
-a few of them and must stay within 64 bits."""
+"""Times and windows beyond this (36,000 years of microseconds) are refused: kernels add and
+subtract a few of them and must stay within 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
