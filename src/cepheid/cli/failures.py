@@ -28,11 +28,19 @@ _PAINTED = (
 )
 
 
+# An error that a Spark worker raised reaches the driver as text, within a traceback.
+_FROM_WORKER = re.compile(
+    r"^cepheid\.model\.errors\.(?P<kind>\w+): (?P<told>error\[.*?)(?=\n *SQLSTATE|\n\s+at |\Z)",
+    re.MULTILINE | re.DOTALL,
+)
+
+
 def exit_code_of(problem: BaseException) -> int:
     """1 for what the user can mend: query, events, options, files, machine; 2 for our bugs."""
-    if isinstance(problem, InternalError):
-        return OUR_ERROR
-    return USERS_ERROR if isinstance(problem, CepheidError | OSError) else OUR_ERROR
+    if isinstance(problem, CepheidError | OSError):
+        return OUR_ERROR if isinstance(problem, InternalError) else USERS_ERROR
+    told = _told_by_worker(problem)
+    return OUR_ERROR if told is None or told["kind"] == InternalError.__name__ else USERS_ERROR
 
 
 def report(problem: BaseException, *, debug: bool = False) -> None:
@@ -44,6 +52,8 @@ def report(problem: BaseException, *, debug: bool = False) -> None:
     elif isinstance(problem, OSError):
         text = f"error[file]: {problem.strerror or problem}"
         text += f": {problem.filename}" if problem.filename else ""
+    elif (told := _told_by_worker(problem)) is not None:
+        text = told["told"].rstrip()
     else:
         text = _our_fault(problem, debug)
     sys.stderr.write(painted(text, sys.stderr) + "\n")
@@ -61,6 +71,11 @@ def painted(text: str, stream: TextIO) -> str:
 def has_colours(stream: TextIO) -> bool:
     """Whether a stream is a terminal whose user did not ask for no colours (no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _told_by_worker(problem: BaseException) -> re.Match[str] | None:
+    is_spark = type(problem).__module__.startswith("pyspark.")
+    return _FROM_WORKER.search(str(problem)) if is_spark else None
 
 
 def _our_fault(problem: BaseException, debug: bool) -> str:

@@ -64,11 +64,9 @@ def _write_folder(matches: Any, request: RunRequest) -> Outcome:
     if request.format == "csv":
         matches = _flat(matches)
     kind = {"jsonl": "json"}.get(request.format, request.format)
-    writer = matches.write.mode("append").format(kind)
-    if kind == "csv":
-        writer = writer.option("header", True)
-    writer.save(str(request.out))
-    written = matches.sparkSession.read.format(kind).load(str(request.out))
+    header = {"header": "true"} if kind == "csv" else {}
+    matches.write.mode("append").format(kind).options(**header).save(str(request.out))
+    written = matches.sparkSession.read.format(kind).options(**header).load(str(request.out))
     return Outcome(matches=written.count())
 
 
