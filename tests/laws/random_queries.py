@@ -36,7 +36,8 @@ def random_case(seed: int) -> Case:
     windowed = r.random() < 0.85
     for j in range(r.choice((0, 0, 1, 1, 2))):
         name = f"n{j}"
-        place = r.randint(0, len(components)) if windowed else r.randint(1, len(components) - 1 or 1)
+        inside = max(1, len(components) - 1)
+        place = r.randint(0, len(components)) if windowed else r.randint(1, inside)
         if not windowed and (place >= len(components) or length < 2):
             continue
         form = f"!({_types(r)} {name})" if r.random() < 0.7 else f"!{_types(r)} {name}"

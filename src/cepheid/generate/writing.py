@@ -125,7 +125,8 @@ def _open(unfinished: Path, path: Path, schema: pa.Schema) -> _Writer:
         case ".parquet":
             return _ParquetWriter(unfinished, schema)
         case ".csv":
-            return pa.csv.CSVWriter(unfinished, schema)
+            writer: _Writer = pa.csv.CSVWriter(unfinished, schema)
+            return writer
         case ".jsonl" | ".ndjson" | ".json":
             return _JsonLinesWriter(unfinished)
     message = f"cannot tell the format of `{path.name}` from its suffix"
