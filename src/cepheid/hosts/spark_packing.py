@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
+from cepheid.hosts.plain_types import fit
 from cepheid.hosts.snapshot import read_table, write_table
-from cepheid.hosts.spark_types import fit
 
 REASON = "quarantine_reason"
 """The column in which set-aside events say why."""
@@ -42,7 +42,8 @@ class Packing:
     """Packs routed events by bucket; `schema` is that of the events alone.
 
     A route is a bucket, `stray` (the bucket after the last), `stray + 1` and more for a bucket and
-    the stray one as well, or EVERYWHERE (see stream_routing).
+    the stray one as well, or EVERYWHERE (see stream_routing). Columns come in the schema's order
+    and under any names: mapInArrow stumbles over names with dots.
     """
 
     stray: int
@@ -65,16 +66,17 @@ class Packing:
             )
 
     def _by_bucket(self, table: pa.Table) -> Iterator[tuple[int, bool, pa.RecordBatch]]:
-        events = fit(table.select(self.schema.names), self.schema).combine_chunks().to_batches()[0]
+        own = table.select(range(len(self.schema))).rename_columns(self.schema.names)
+        events = fit(own, self.schema).combine_chunks().to_batches()[0]
         stray = self.stray
         if ROUTE not in table.column_names:
             yield 0, False, events
             return
         routes = table.column(ROUTE).to_numpy()
         to_stray_too = routes > stray
-        own = np.where(to_stray_too, routes - stray - 1, routes)
-        order = np.argsort(own, kind="stable")
-        edges = np.searchsorted(own[order], np.arange(stray + 2))
+        buckets = np.where(to_stray_too, routes - stray - 1, routes)
+        order = np.argsort(buckets, kind="stable")
+        edges = np.searchsorted(buckets[order], np.arange(stray + 2))
         ordered = events.take(pa.array(order))
         everywhere = ordered.slice(0, int(edges[0]))
         for bucket in range(stray + 1):

@@ -16,8 +16,8 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
+from cepheid.hosts.plain_types import fit
 from cepheid.hosts.spark_packing import REASON, open_pack, pack_table
-from cepheid.hosts.spark_types import fit
 from cepheid.hosts.stream_bucket import KEPT, Arrival, Bucket, Step, StreamTask
 from cepheid.model.errors import StateError
 
@@ -135,11 +135,8 @@ class DetectionProcessor(StatefulProcessor):
         late, quarantined = len(step.late), len(step.quarantined)
         if late or quarantined:
             yield _frame(0, late, quarantined, None, self._aside(step))
-        if len(step.matches):
-            table = fit(step.matches.table(), self._matches)
-            for begin in range(0, len(table), _MATCHES_PER_PACK):
-                part = table.slice(begin, _MATCHES_PER_PACK)
-                yield _frame(len(part), 0, 0, pack_table(part), None)
+        for table in step.matches.tables(_MATCHES_PER_PACK):
+            yield _frame(len(table), 0, 0, pack_table(fit(table, self._matches)), None)
 
     def _aside(self, step: Step) -> bytes | None:
         if not self._task.options.late_output:

@@ -119,6 +119,12 @@ def _with_watermark(
     name = program.options.end_column
     marked = [field.name for field in events.schema.fields if _WATERMARK_KEY in field.metadata]
     field = events.schema[name]
+    if marked and program.lateness:
+        raise OptionError.of(
+            "two-latenesses",
+            f"the stream has a watermark, and lateness={program.options.lateness!r} is given, too",
+            help="leave out lateness=, or the stream's own withWatermark",
+        )
     if marked == [name]:
         return StreamClock(is_timestamp=True, is_shown=False), events
     if marked:
@@ -165,7 +171,7 @@ def _is_bad(clock: StreamClock, tests: EventTests) -> Column:
 
 def _unmarked(own: pa.Schema) -> list[Column]:
     """The event columns without the watermark's metadata: Spark drops late rows by it."""
-    return [quoted(field.name).alias(field.name, metadata={}) for field in own]
+    return [quoted(f.name).alias(f"c{number}", metadata={}) for number, f in enumerate(own)]
 
 
 def _with_guard(packed: DataFrame) -> DataFrame:
