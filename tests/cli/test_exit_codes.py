@@ -12,7 +12,7 @@ import pytest
 
 from cepheid.cli import failures
 from cepheid.cli.main import COMMANDS
-from cepheid.model.errors import InternalError, QueryError
+from cepheid.model.errors import InternalError, PerformanceWarning, QueryError
 from tests.cli.conftest import EXAMPLES
 
 EVENTS = EXAMPLES / "overdose" / "events.csv"
@@ -50,6 +50,7 @@ QUERY = EXAMPLES / "overdose" / "query.sase"
         (["explain", QUERY, "-e", EVENTS, "--schema", "a:int"], ["error[two-schemas]"]),
         (["explain", QUERY, "--schema", "a:inte"], ["error[bad-schema]", "did you mean"]),
         (["explain", QUERY, "--stats", QUERY], ["error[bad-statistics]"]),
+        (["explain", QUERY, "--host", "scan"], ["error[unknown-host]", "--events"]),
         (["analyze", "none"], ["error[no-events]"]),
         (["generate", "stream", "x.csv", "--types", "0"], ["error[bad-generator-parameter]"]),
         (["generate", "stream", "x.csv", "--gaps", "odd"], ["odd"]),
@@ -149,6 +150,11 @@ def test_colours_only_on_a_terminal(monkeypatch):
     assert failures.painted(text, io.StringIO()) == text
     monkeypatch.setenv("NO_COLOR", "1")
     assert failures.painted(text, Terminal()) == text
+
+
+def test_warnings_are_told_without_a_place_in_our_source(capsys):
+    failures.show_warning("one task does all", PerformanceWarning, "x.py", 7)
+    assert capsys.readouterr().err == "warning[performance]: one task does all\n"
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -78,6 +78,12 @@ def test_a_long_table_is_cut_and_counted(cepheid_command, stream, expected, tmp_
     assert len(result.stdout.splitlines()) < 12
 
 
+def test_no_row_is_shown_when_none_is_wanted(cepheid_command):
+    folder = EXAMPLES / "shoplifting"
+    arguments = ("run", folder / "query.sase", "-e", folder / "events.csv", "--limit", "0")
+    assert cepheid_command(*arguments).stdout.startswith("5 matches, the first 0 shown")
+
+
 def test_returned_values_are_shown(cepheid_command, stream, tmp_path):
     write_events(stream, tmp_path / "events.parquet")
     query = PAIRS + " RETURN x.attr1 AS key, y.ts - x.ts AS length"
@@ -205,8 +211,8 @@ def test_events_that_cannot_be_used_are_told(cepheid_command, tmp_path):
         "run", "-q", query, "-e", events, "--types", types, "--format", "jsonl"
     )
     assert [row["y"]["ts"] for row in json_lines(result.stdout)] == [4]
-    assert "2 events have no type or no usable time" in result.stderr
-    assert "1 events have a null in a key attribute" in result.stderr
+    assert "2 events left out: no type or no usable time" in result.stderr
+    assert "1 event could not match: null in a key attribute" in result.stderr
 
 
 def test_types_file_tells_null_from_absent(cepheid_command, tmp_path):

@@ -93,6 +93,13 @@ def test_spark_table_is_cut_and_counted(cepheid_command, folder, expected):
     assert f"{len(expected):,} matches, the first 2 shown" in result.stdout
 
 
+def test_spark_explains_how_it_scans(cepheid_command, folder):
+    result = cepheid_command("explain", "-q", PAIRS, "-e", folder, "--host", "scan")
+    assert result.exit_code == 0, result.stderr
+    assert "\nOn Spark\n  " in result.stdout
+    assert "scan" in result.stdout.split("On Spark")[1]
+
+
 def test_mistakes_found_by_spark_are_the_users(cepheid_command, folder):
     result = cepheid_command("run", "-q", "EVENT E1 x WHERE x.atr1 = 3", "-e", folder)
     assert result.exit_code == 1

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from cepheid import compile
+from cepheid import CompiledQuery, compile
 from cepheid.cli.arguments import (
     Continuous,
     GivenOptions,
@@ -45,6 +45,11 @@ def explain(
         str | None,
         typer.Option(help="The columns instead: type:string,ts:timestamp,id:int."),
     ] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(help="scan: also ask Spark how it would read the events, and why."),
+    ] = None,
+    master: Annotated[str, typer.Option(help="Spark's master, for --host scan.")] = "local[*]",
     stats: Annotated[
         Path | None, typer.Option(help="Statistics of the events, made by cepheid analyze.")
     ] = None,
@@ -77,6 +82,7 @@ def explain(
       cepheid explain query.sase
       cepheid explain query.sase --events events.parquet --stats stats.json
       cepheid explain query.sase --schema type:string,ts:timestamp,id:int
+      cepheid explain query.sase --events events/ --host scan
       cepheid explain query.sase --plan partition=none
     """
     text, name = read_query(query_file, query_text)
@@ -92,5 +98,20 @@ def explain(
         columns = EventFiles.find(events, input_format, text_column=type_column).schema()
     elif schema is not None:
         columns = read_schema(schema)
-    told = compiled.explain(columns, statistics=stats, **given.as_keywords())
-    typer.echo(told, nl=False)
+    options = given.as_keywords()
+    typer.echo(compiled.explain(columns, statistics=stats, **options), nl=False)
+    if host is not None:
+        typer.echo(_on_spark(host, master, events, compiled, options))
+
+
+def _on_spark(
+    host: str, master: str, events: Path | None, compiled: CompiledQuery, options: dict[str, Any]
+) -> str:
+    if host != "scan" or events is None:
+        message = "only the scan of event files is planned by Spark"
+        raise OptionError.of("unknown-host", message, help="give --host scan and --events PATH")
+    from cepheid.hosts.spark import explain_spark  # noqa: PLC0415 (loads pyspark)
+    from cepheid.hosts.spark_session import local_session  # noqa: PLC0415
+
+    told = explain_spark(str(events), compiled, spark=local_session(master), **options)
+    return "\n".join(("", "On Spark", *(f"  {line}".rstrip() for line in told.split("\n"))))

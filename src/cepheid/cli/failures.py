@@ -59,6 +59,24 @@ def report(problem: BaseException, *, debug: bool = False) -> None:
     sys.stderr.write(painted(text, sys.stderr) + "\n")
 
 
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """A warning as a person reads it, without the place in our source that gave it."""
+    text = f"warning[{_code(category)}]: {message}"
+    sys.stderr.write(painted(text, sys.stderr) + "\n")
+
+
+def _code(category: type[Warning]) -> str:
+    """`PerformanceWarning` is told as `performance`."""
+    return category.__name__.removesuffix("Warning").lower() or "general"
+
+
 def painted(text: str, stream: TextIO) -> str:
     """A rendered diagnostic in colours, if the stream shows them."""
     if not has_colours(stream):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Annotated, Any
@@ -13,7 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from cepheid import __version__
-from cepheid.cli.failures import USERS_ERROR, exit_code_of, report
+from cepheid.cli.failures import USERS_ERROR, exit_code_of, report, show_warning
 from cepheid.cli.lean_imports import leave_own_process, start_own_process
 from cepheid.cli.quick_parameters import quickly
 
@@ -113,6 +114,7 @@ def main() -> None:
     """The console script."""
     # What a start-up builds is not garbage; looking through it again and again costs a tenth of it.
     gc.disable()
+    warnings.showwarning = show_warning
     start_own_process()
     try:
         app(prog_name="cepheid")

@@ -81,9 +81,9 @@ def show_matches(matches: pa.Table, total: int, shown: Shown, console: Console) 
         console.width = _LEAST_WIDTH
     rows = sorted(matches.to_pylist(), key=lambda row: (row["end"], row["start"]))
     variables = [f.name for f in matches.schema if pa.types.is_struct(f.type)]
-    if variables:
+    if rows and variables:
         console.print(_events_table(rows, variables, shown))
-    else:
+    elif rows:
         console.print(_values_table(matches, rows))
     console.print(_count(len(rows), total))
 

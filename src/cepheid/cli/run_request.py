@@ -55,12 +55,12 @@ class Outcome:
     def tell(self, request: RunRequest, seconds: float) -> None:
         """The events that could not be used, always; the rest for a person."""
         for count, what in (
-            (self.late, "came too late to be used"),
-            (self.quarantined, "have no type or no usable time and were left out"),
-            (self.undefined_keys, "have a null in a key attribute and could not match"),
+            (self.late, "too late to be used"),
+            (self.quarantined, "left out: no type or no usable time"),
+            (self.undefined_keys, "could not match: null in a key attribute"),
         ):
             if count:
-                sys.stderr.write(f"note: {count:,} events {what}\n")
+                sys.stderr.write(f"note: {count:,} event{'s' if count > 1 else ''} {what}\n")
         if request.out is not None and str(request.out) != "-":
             of = "" if self.events is None else f" in {self.events:,} events"
             written = f"{self.matches:,} matches{of}, {seconds:.1f} s, written to {request.out}"
