@@ -35,7 +35,7 @@ class EventColumns:
         self.layout = layout
         self.types = TypeCodes(layout.type_bits, layout.bits_of_any_type, options.type)
         self.strings = StringTable()
-        self.keys = KeyTable(layout.key.width) if layout.key else None
+        self.keys = KeyTable(len(layout.key_attributes[0])) if layout.key_attributes else None
         self.options = options
         self._first_events = first_events
         self.ints = np.array(

@@ -33,6 +33,8 @@ class PlainColumns:
             return None
         if layout.selection:  # tests on top of the kernel look at candidates, not at its matches
             return None
+        if layout.scan != "stacks":
+            return None
         if groups and len(groups[0]) != 1:
             return None
         return cls(columns, groups[0][0] if groups else None)

@@ -25,6 +25,7 @@ from cepheid.hosts.plain_columns import MOST_PLAIN_TYPES, PlainColumns
 from cepheid.hosts.set_aside import SetAside, event_times
 from cepheid.hosts.store import Chunk, LiveColumns, View
 from cepheid.kernels.relevance import RowSelector, is_in_order, select_any_order
+from cepheid.kernels.scans import SequenceScan, start_scan
 from cepheid.kernels.stacks import Stacks
 from cepheid.model.errors import LimitExceeded
 from cepheid.model.event_time import MAX_TIME
@@ -126,7 +127,7 @@ class SequenceEngine:
         pieces: list[Piece],
     ) -> int:
         """Let the kernel read a batch's columns as they are; how many rows it could take."""
-        assert self._plain is not None
+        assert self._plain is not None and isinstance(self._stacks, Stacks)
         inputs = self._plain.inputs(batch)
         wanted = self._columns.types.wanted_codes(codes.dtype)
         ends = times[0] > -MAX_TIME and times[-1] < MAX_TIME
@@ -284,8 +285,8 @@ class SequenceEngine:
         if not self._keeps_arrays and self._first_events is None and self.options.types is None:
             self._plain = PlainColumns.of(self._columns)
 
-    def _make_stacks(self, layout: Layout) -> Stacks:
-        return Stacks(layout.shape)
+    def _make_stacks(self, layout: Layout) -> SequenceScan:
+        return start_scan(layout.scan, layout.shape, layout.families)
 
     def _learn(self, batch: pa.RecordBatch, open_schema: bool) -> None:
         """Note new columns and wider types; a change lays the query out anew."""

@@ -389,6 +389,9 @@ def _construct(w: _Text, shape: SequenceShape) -> None:
     if last == 0:
         w(f"if emit and {_bit(last, shape.simple[last])}:", deeper=1)
         w("first_out = nout")
+        if shape.counting:
+            w("edges_before = count_edges")
+            w("sequences_before = count_sequences")
         w("first_listed = nlist")
         _emit_flat(w, shape)
         w.depth = depth
@@ -400,6 +403,9 @@ def _construct(w: _Text, shape: SequenceShape) -> None:
     w(f"if (-(emit & (mk >> {last}) & 1) & {_reachable(shape, last - 1)}) < 0{own}:", deeper=1)
     _step_before(w, shape, last - 1)
     w("first_out = nout")
+    if shape.counting:
+        w("edges_before = count_edges")
+        w("sequences_before = count_sequences")
     w("first_listed = nlist")
     if shape.factorised:
         _list_first_events(w, shape)
@@ -462,6 +468,9 @@ def _emit_flat(w: _Text, shape: SequenceShape) -> None:
         w("continue")
         w.depth -= 1
     w("if nout >= out0.shape[0]:", deeper=1)
+    if shape.counting:  # the event will be looked at anew, and counted then
+        w("count_edges = edges_before")
+        w("count_sequences = sequences_before")
     _save_control(w, shape)
     w(f"return event, first_out, first_listed, {OUTPUT_FULL}")
     w.depth -= 1

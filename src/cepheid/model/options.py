@@ -22,13 +22,17 @@ class PlanOptions:
 
     scan: "stacks" (Active Instance Stacks), "nfa" (the paper's Basic run-time stack) or "multi"
     (Multi-PAIS). partition: "all" equivalence attributes as one key, "none", or one attribute.
-    predicates: tested in "construction" or in a "selection" on top. rules_off: names of the
-    optimiser's rules that are left out.
+    predicates: tested in "construction" or in a "selection" on top. simple_in_scan: whether tests
+    of single events keep them from the stacks, or are left to the selection. negation_in_scan:
+    whether negations are decided with the stacks where that is possible, or on whole sequences.
+    rules_off: names of the optimiser's rules that are left out.
     """
 
     scan: str = "stacks"
     partition: str = "all"
     predicates: str = "construction"
+    simple_in_scan: bool = True
+    negation_in_scan: bool = True
     window_in_scan: bool = True
     window_in_construction: bool = True
     factorised: bool = True

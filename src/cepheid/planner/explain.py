@@ -20,6 +20,8 @@ from cepheid.algebra.expression_text import expression_text
 from cepheid.algebra.pattern import Duration, Pattern, walk
 from cepheid.algebra.query import Query
 from cepheid.algebra.text import to_text
+from cepheid.kernels.multi_source import MultiShape, multi_source
+from cepheid.kernels.nfa_source import nfa_source
 from cepheid.kernels.sequence_source import sequence_source
 from cepheid.model.catalogue import AttributeType, Catalogue
 from cepheid.model.errors import OptionError, QueryError
@@ -196,14 +198,24 @@ class _Plan:
         return duration_text(amount, is_timestamp=self.prepared.domain.is_timestamp)
 
     def _path(self) -> str:
-        digest = blake2b(sequence_source(self.layout.shape).encode(), digest_size=4).hexdigest()
+        digest = blake2b(self._source().encode(), digest_size=4).hexdigest()
         how = {
             "stacks": "Active Instance Stacks",
-            "nfa": "run-time stacks of an NFA (forced)",
-            "multi": "a stack system for each key attribute (forced)",
-        }[self.options.plan.scan]
+            "nfa": "run-time stack of an NFA (forced)",
+            "multi": "stacks for each key attribute (forced)",
+        }[self.layout.scan]
         events = f"{self.plan.length} event" + ("s" if self.plan.length > 1 else "")
         return f"compiled kernel {digest}: {how}, {events} per match"
+
+    def _source(self) -> str:
+        shape = self.layout.shape
+        match self.layout.scan:
+            case "nfa":
+                return nfa_source(shape)
+            case "multi":
+                return multi_source(MultiShape(shape, self.layout.families))
+            case _:
+                return sequence_source(shape)
 
     def _key(self) -> str:
         key = self.layout.key
@@ -213,6 +225,8 @@ class _Plan:
                 for column in range(key.width)
             ]
             return "; ".join(columns)
+        if self.layout.scan == "nfa":
+            return "none: an NFA's run-time stack has no partitions"
         if self.options.plan.partition == "none":
             return "none: switched off by the plan option partition"
         if self.plan.length == 1 and not self.plan.negations:
@@ -245,6 +259,7 @@ class _Plan:
         shape, plan, first = self.layout.shape, self.plan, self.plan.components[0].variable
         reasons = (
             (plan.length == 1, "one event per match"),
+            (self.layout.scan != "stacks", "the forced kernel visits each sequence"),
             (not self.options.plan.factorised, "switched off by the plan option factorised"),
             (self.options.plan.counting, "the plan option counting visits each sequence"),
             (plan.arrival_order, "ties are ordered by arrival"),
@@ -313,6 +328,8 @@ class _Plan:
 
     def _own(self, bit: int, test: Expression) -> str:
         as_column = any(b == bit and t == test for b, _, t in self.layout.bit_tests)
+        if bit < self.plan.length and self.plan.length > 1 and not self.options.plan.simple_in_scan:
+            return "on the complete sequence (forced)"
         if not as_column:
             return "in the kernel, before the event is stored"
         if is_native(test, self.layout_type) and not self._on_strings(test):
@@ -333,7 +350,8 @@ class _Plan:
     def _against(self, negation: Negation, probe: Probe | None, test: Expression) -> str:
         if probe is not None and test in probe.pair_tests:
             return "on pairs of match and witness, as columns"
-        left = rest_of_joint(negation, self.layout.key)
+        is_keyed = probe is None or probe.key_group is not None
+        left = rest_of_joint(negation, self.layout.key if is_keyed else None)
         return "in the probe's kernel" if test in left else "by the key"
 
     def _place(self, negation: Negation) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from cepheid.algebra.expression import Expression, ScalarType, attributes, conjuncts, variables
 from cepheid.kernels.sequence_source import Between, SequenceShape
 from cepheid.kernels.witness_source import ProbeShape
+from cepheid.model.errors import OptionError
 from cepheid.model.options import PlanOptions
 from cepheid.planner.kernel_expression import KernelSource, StringConstant, is_native
 from cepheid.planner.sequence_plan import (
@@ -39,7 +40,8 @@ class Layout:
 
     Bit b of a row's mask says that the row may fill positive component b, or negated component
     b - length. `bit_tests` are own tests computed as columns before the kernel; `selection` are
-    joint tests computed as columns after it.
+    joint tests computed as columns after it. `scan` says which kernel runs; for "multi" `families`
+    lists, per equivalence attribute, the key group of each positive component.
     """
 
     plan: SequencePlan
@@ -55,6 +57,8 @@ class Layout:
     probes: tuple[Probe, ...]
     int_constants: tuple[int | StringConstant, ...]
     float_constants: tuple[float, ...]
+    scan: str
+    families: tuple[tuple[int, ...], ...]
 
     @property
     def needs_flat_rows(self) -> bool:
@@ -94,6 +98,7 @@ class _Builder:
         self.ints: list[int | StringConstant] = []
         self.floats: list[float] = []
         self.key = self._choose_key() if partitioned else None
+        self.scan = self._choose_scan(partitioned)
         self.groups: dict[tuple[str, ...], int] = {}
 
     def type_of(self, variable: str, name: str) -> ScalarType:
@@ -102,17 +107,19 @@ class _Builder:
     def build(self) -> Layout:
         plan, last = self.plan, self.plan.length - 1
         bit_tests: list[tuple[int, str, Expression]] = []
+        on_top = plan.length > 1 and not self.options.simple_in_scan
         simple = tuple(
-            self._own_test(component.test, s, component.variable, bit_tests)
+            "" if on_top else self._own_test(component.test, s, component.variable, bit_tests)
             for s, component in enumerate(plan.components)
         )
-        joint, selection = self._place_joint_tests()
+        tested_on_top = [t for c in plan.components for t in conjuncts(c.test)] if on_top else []
+        joint, selection = self._place_joint_tests(tested_on_top)
         between: list[Between | None] = [None] * max(0, last)
         before_first: Between | None = None
         probes: list[Probe] = []
         for j, negation in enumerate(plan.negations):
             bit = plan.length + j
-            group = self._group(negation.variable)
+            group = None if self.scan == "multi" else self._group(negation.variable)
             place = self._kernel_place(negation, between, before_first)
             if place is None:  # a probe has no room for own tests: they become columns
                 bit_tests += [(bit, negation.variable, t) for t in conjuncts(negation.test)]
@@ -123,7 +130,12 @@ class _Builder:
                 between[negation.after] = Between(bit, group, own)
             else:
                 before_first = Between(bit, group, own)
-        groups = tuple(self._group(c.variable) for c in plan.components)
+        families: tuple[tuple[int, ...], ...] = ()
+        groups: tuple[int | None, ...] = (None,) * plan.length
+        if self.scan == "multi":
+            families = self._families()
+        else:
+            groups = tuple(self._group(c.variable) for c in plan.components)
         entry_columns = self._entry_columns(joint)
         shape = SequenceShape(
             length=plan.length,
@@ -149,16 +161,38 @@ class _Builder:
             tuple((name, self.type_of_column(name)) for name in self.columns),
             *self._type_bits(),
             tuple(bit_tests),
-            self._bit_keys(),
+            self._bit_keys(families),
             selection,
             tuple(probes),
             tuple(self.ints),
             tuple(self.floats),
+            self.scan,
+            families,
         )
+
+    def _choose_scan(self, partitioned: bool) -> str:
+        """The kernel asked for; an option that contradicts the query or another is refused."""
+        scan, partition = self.options.scan, self.options.partition
+        if scan == "nfa" and partition not in ("all", "none"):
+            raise OptionError.of(
+                "plan-does-not-fit",
+                f"scan='nfa' has no partitions, but partition={partition!r} asks for them",
+                help="leave one of the two plan options out",
+            )
+        if scan != "multi":
+            return scan
+        if self.plan.length < 2 or partition == "none" or find_key(self.plan) is None:
+            raise OptionError.of(
+                "plan-does-not-fit",
+                "scan='multi' needs an attribute that is equal in two or more events of a match",
+                help="add an equivalence test such as [id], or leave the plan option scan out",
+            )
+        # Keys of mixed types, or absent in some row, do not partition: one stack has to do.
+        return "multi" if partitioned and self.key is not None else "stacks"
 
     def _choose_key(self) -> Key | None:
         partition = self.options.partition
-        if partition == "none":
+        if partition == "none" or self.options.scan == "nfa":
             return None
         key = find_key(self.plan, None if partition == "all" else frozenset((partition,)))
         if key is None:
@@ -173,6 +207,18 @@ class _Builder:
         if self.key is None or variable not in self.key.of:
             return None
         return self.groups.setdefault(self.key.of[variable], len(self.groups))
+
+    def _families(self) -> tuple[tuple[int, ...], ...]:
+        """For each equivalence attribute, the key group of every positive component."""
+        assert self.key is not None
+        of = self.key.of
+        return tuple(
+            tuple(
+                self.groups.setdefault((of[c.variable][column],), len(self.groups))
+                for c in self.plan.components
+            )
+            for column in range(self.key.width)
+        )
 
     def _column(self, name: str) -> int:
         return self.columns.setdefault(name, len(self.columns))
@@ -203,11 +249,19 @@ class _Builder:
         )
 
     def _place_joint_tests(
-        self,
+        self, own: list[Expression]
     ) -> tuple[list[list[Expression]], tuple[Expression, ...]]:
-        """Each test at the level that binds its last variable; construction goes backwards."""
+        """Each test at the level that binds its last variable; construction goes backwards.
+
+        `own` are tests of single components that the plan options send to the selection on top.
+        """
         joint: list[list[Expression]] = [[] for _ in self.plan.components]
         selection: list[Expression] = []
+        for test in own:
+            if is_native(test, self.type_of):
+                joint[-1].append(test)
+            else:
+                selection.append(test)
         for test in self.plan.joint:
             if self.key is not None and test in self.key.tests:
                 continue
@@ -240,6 +294,8 @@ class _Builder:
         self, negation: Negation, between: list[Between | None], before_first: Between | None
     ) -> Place | None:
         """Where the kernel itself can decide a negation: by the latest witness of the key."""
+        if self.scan != "stacks" or not self.options.negation_in_scan:
+            return None
         if self.key is not None and negation.variable in self.key.of:
             decided = negation.variable in self.key.decided
         else:
@@ -260,7 +316,7 @@ class _Builder:
         return None
 
     def _probe(self, negation: Negation, bit: int, group: int | None) -> Probe:
-        tests = rest_of_joint(negation, self.key)
+        tests = rest_of_joint(negation, None if group is None else self.key)
         native = [t for t in tests if is_native(t, self.type_of)]
         pair_tests = tuple(t for t in tests if t not in native)
         candidate: set[tuple[int, int]] = set()
@@ -298,6 +354,7 @@ class _Builder:
         options = self.options
         return (
             options.factorised
+            and self.scan == "stacks"
             and not options.counting
             and self.plan.length > 1
             and not (joint[0] or joint[-1] or between[0] or before_first or probes or selection)
@@ -306,8 +363,10 @@ class _Builder:
             and options.window_in_construction
         )
 
-    def _bit_keys(self) -> tuple[tuple[int, int], ...]:
-        """Which key group each bit's rows are filed under."""
+    def _bit_keys(self, families: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, int], ...]:
+        """Which key groups each bit's rows are filed under."""
+        if families:
+            return tuple((bit, group) for family in families for bit, group in enumerate(family))
         names = [c.variable for c in self.plan.components]
         names += [n.variable for n in self.plan.negations]
         found = ((bit, self._group(name)) for bit, name in enumerate(names))
@@ -325,4 +384,7 @@ class _Builder:
                 of_any |= 1 << bit
             for name in types:
                 bits[name] = bits.get(name, 0) | 1 << bit
+        if self.scan == "nfa":
+            # The self-loops are taken by events of any type: each of them gets its cell.
+            of_any |= 1 << (self.plan.length + len(self.plan.negations))
         return {name: value | of_any for name, value in bits.items()}, of_any
