@@ -264,6 +264,37 @@ def test_rows_without_type_or_time_are_set_aside_with_the_reason() -> None:
     ]
 
 
+def test_the_key_is_used_again_when_an_event_without_one_is_gone() -> None:
+    query = QUERIES["monotone"]
+    rows = steady(600)
+    rows[20]["k"] = None
+    stream = SimulatedStream(query, SCHEMA, buckets=1)
+    used = []
+    for begin in range(0, 600, 50):
+        stream.batch(rows[begin : begin + 50])
+        kept = stream.caches[0].take(("run", 0))
+        used.append(kept is not None and kept.detector.engines[0].is_partitioned)
+        if kept is not None:
+            stream.caches[0].keep(("run", 0), kept)
+    assert used[0] is False
+    assert used[-1] is True
+    assert streamed(stream) == in_process(query, rows)
+
+
+def test_ids_decide_between_events_of_one_instant_when_asked_to() -> None:
+    query = "EVENT SEQ(A x, B y) WHERE [k] WITHIN 60"
+    rows = wide(
+        [
+            {"event": 2, "type": "B", "ts": 5, "k": 1},
+            {"event": 1, "type": "A", "ts": 5, "k": 1},
+            {"event": 3, "type": "A", "ts": 5, "k": 1},
+        ]
+    )
+    stream = SimulatedStream(query, SCHEMA, buckets=2, id="event", tie="seqno")
+    stream.batch(rows)
+    assert [(m["x"]["event"], m["y"]["event"]) for m in stream.matches] == [(1, 2)]
+
+
 def test_a_witness_of_any_key_stands_against_events_that_all_lack_theirs() -> None:
     """The absent rule: without a key, x and z are compared with no event (SPEC A2.3, F)."""
     query = QUERIES["negated middle"]

@@ -191,6 +191,11 @@ class SequenceEngine:
         return self._columns.layout
 
     @property
+    def is_partitioned(self) -> bool:
+        """Whether no event has come that lacks its key: until then the key, if any, is in use."""
+        return self._partitioned
+
+    @property
     def live_rows(self) -> int:
         """Events kept because they can still be part of a match."""
         return self._live_rows

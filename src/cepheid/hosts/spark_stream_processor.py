@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.streaming.stateful_processor import (
     ExpiredTimerInfo,
     MapState,
+    StatefulProcessor,
+    StatefulProcessorHandle,
     TimerValues,
     ValueState,
 )
@@ -94,7 +95,7 @@ class DetectionProcessor(StatefulProcessor):
     def handleInputRows(  # noqa: N802 (Spark's name)
         self,
         key: Any,
-        rows: Iterator[pd.DataFrame],
+        rows: Iterator[Any],  # of pandas DataFrames
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """The packs of one bucket."""
