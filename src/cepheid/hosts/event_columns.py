@@ -94,7 +94,7 @@ class EventColumns:
         bits = sum(1 << bit for bit, g in self.layout.bit_keys if g == group)
         values = np.empty((len(columns), len(mask)), np.int64)
         for i, column in enumerate(columns):
-            values[i] = self._key_values(column)
+            values[i] = self._key_values(column, self.layout.key_kinds[i])
             if column.may_be_absent and ((values[i] == ABSENT_INT) & (mask & bits != 0)).any():
                 raise AbsentKey
             if column.may_be_undefined:
@@ -107,10 +107,10 @@ class EventColumns:
         assert self.keys is not None
         return self.keys.codes(values)
 
-    def _key_values(self, column: Column) -> np.ndarray:
-        if column.type is not ScalarType.FLOAT:
+    def _key_values(self, column: Column, kind: ScalarType) -> np.ndarray:
+        if kind is not ScalarType.FLOAT:
             return self._kernel_values(column, column.type)
-        floats = column.numbers
+        floats = self._kernel_values(column, kind)  # whole numbers in some batches are floats too
         values = (floats + 0.0).view(np.int64).copy()  # -0.0 equals 0.0
         values[np.isnan(floats)] = NULL_INT
         values[floats == ABSENT_FLOAT] = ABSENT_INT
@@ -194,9 +194,11 @@ class EventColumns:
             lacking = self.types.code_lookup({t: name not in declared[t] for t in declared}, False)
             absent: np.ndarray = lacking[codes]
             stated = self.types.code_lookup(dict.fromkeys(declared, True), False)[codes]
-            if not stated.all():
-                nulls = array.is_null().to_numpy(zero_copy_only=False)
-                absent = absent | (~stated & (nulls if selected is None else nulls[selected]))
+            if not stated.all():  # events of the other types tell it themselves
+                told = lacks.get(name)
+                if told is None:
+                    told = array.is_null().to_numpy(zero_copy_only=False)
+                absent = absent | (~stated & (told if selected is None else told[selected]))
             return absent
         if name in lacks:
             rows: np.ndarray = lacks[name]

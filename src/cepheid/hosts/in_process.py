@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.algebra.query import Query
-from cepheid.hosts.derived_events import with_derived
+from cepheid.hosts.derived_events import DerivedEvents, derived_events, with_derived
 from cepheid.hosts.ingest import EventBatch, event_batches
 from cepheid.hosts.matches import Matches
 from cepheid.hosts.sequence_engine import BEGINNING, END_OF_TIME, SequenceEngine
@@ -283,26 +283,15 @@ class Detector:
     def _through_stages(self, events: EventBatch | None, watermark: int) -> Matches:
         """Each stage sees the events and what the stages before it derived, then the watermark."""
         matches: Matches | None = None
-        derived: list[pa.Table] = []
+        derived: list[DerivedEvents] = []
         for stage, engine in zip(self._stages, self._engines, strict=True):
-            merged = with_derived(events, derived, self.options)
+            merged = with_derived(events, derived, self.options, self._engines[0].form.events)
             fed = engine.feed(merged) if merged is not None else Matches(engine.form)
             matches = fed + engine.advance(watermark)
             if stage is not self._stages[-1] and len(matches):
-                derived.append(_as_events(matches.table(), stage, self.options))
+                derived.append(derived_events(*matches.as_events(), stage, self.options))
         assert matches is not None
         return matches
-
-
-def _as_events(table: pa.Table, stage: Query, options: Options) -> pa.Table:
-    """Matches of a stage as events of its type, at the time the match ends."""
-    names = [name for name, _ in (stage.output.attributes if stage.output else ())]
-    kept = {name: table.column(name) for name in names}
-    kept[options.end_column] = table.column("end")
-    kept[options.type] = pa.chunked_array([pa.repeat(pa.scalar(stage.event_type), len(table))])
-    if options.id is not None and options.id not in kept:
-        kept[options.id] = table.column("match_id")
-    return pa.table(kept)
 
 
 def _as_time(value: Any) -> int:

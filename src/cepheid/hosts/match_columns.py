@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from cepheid.algebra.expression import Expression, ScalarType
 from cepheid.hosts.store import View
@@ -28,7 +30,7 @@ def holds_for(
 
     def lookup(variable: str, name: str) -> Column:
         if name not in known:
-            known[name] = _column(view, options, name)
+            known[name] = event_column(view, options, name)
         return known[name].take(rows_of(variable) - view.base)
 
     holds = np.ones(count, np.bool_)
@@ -37,24 +39,38 @@ def holds_for(
     return holds
 
 
-def _column(view: View, options: Options, name: str) -> Column:
+def event_column(view: View, options: Options, name: str) -> Column:
     """A column of all events of the view, with absent told from null as everywhere."""
-    table, declared = view.table, options.types
-    if declared is not None:
-        kinds = table.column(options.type).to_pylist()
-        absent = np.array([k in declared and name not in declared[k] for k in kinds], np.bool_)
-        undeclared = np.array([k not in declared for k in kinds], np.bool_)
-        if name not in table.column_names:
-            values = np.where(absent | undeclared, np.int64(ABSENT_INT), np.int64(NULL_INT))
-            return Column(ScalarType.UNKNOWN, values)
-        column = table.column(name)
-        if undeclared.any():
-            absent |= undeclared & column.is_null().to_numpy()
-        return from_arrow(column, null_is_absent=False, absent=absent, name=name)
-    if name not in table.column_names:
-        return Column(ScalarType.UNKNOWN, np.full(len(table), ABSENT_INT, np.int64))
-    column = table.column(name)
-    if not any(name in chunk.lacks for chunk in view.chunks):
-        return from_arrow(column, null_is_absent=True, name=name)
-    absent = np.concatenate([chunk.lacking(name) for chunk in view.chunks])
-    return from_arrow(column, null_is_absent=False, absent=absent, name=name)
+    if name not in view.table.column_names:
+        # A declared attribute that never came is null; any other is absent.
+        having = [t for t, names in (options.types or {}).items() if name in names]
+        has = _is_of(view, options, having)
+        return Column(ScalarType.UNKNOWN, np.where(has, np.int64(NULL_INT), np.int64(ABSENT_INT)))
+    absent = _absent_rows(view, options, name)
+    column = view.table.column(name)
+    return from_arrow(column, null_is_absent=absent is None, absent=absent, name=name)
+
+
+def _absent_rows(view: View, options: Options, name: str) -> np.ndarray | None:
+    """Which events lack the attribute; None when a null is all that says so."""
+    told: np.ndarray | None = None
+    if any(name in chunk.lacks for chunk in view.chunks):
+        told = np.concatenate([chunk.lacking(name) for chunk in view.chunks])
+    declared = options.types
+    if declared is None:
+        return told
+    lacking = _is_of(view, options, [t for t in declared if name not in declared[t]])
+    stated = _is_of(view, options, list(declared))
+    if told is None:
+        told = view.table.column(name).is_null().to_numpy()
+    absent: np.ndarray = lacking | (~stated & told)
+    return absent
+
+
+def _is_of(view: View, options: Options, types: list[str]) -> np.ndarray:
+    """Which events are of one of these types."""
+    kinds = view.table.column(options.type)
+    if pa.types.is_dictionary(kinds.type):
+        kinds = kinds.cast(kinds.type.value_type)
+    found: np.ndarray = pc.is_in(kinds.cast(pa.string()), pa.array(types, pa.string())).to_numpy()
+    return found

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from cepheid.hosts.event_identity import event_lanes, match_ids
+from cepheid.hosts.match_columns import event_column
 from cepheid.hosts.memory import room
 from cepheid.hosts.store import View
 from cepheid.kernels.expand import expand_groups
@@ -155,6 +157,16 @@ class Matches:
             else pa.concat_tables(tables, promote_options="permissive")
         )
 
+    def as_events(self) -> tuple[pa.Table, dict[str, np.ndarray]]:
+        """The table, and for each returned attribute the matches whose event does not have it."""
+        lacks: dict[str, list[np.ndarray]] = {}
+        for piece in self._pieces:
+            column = partial(event_column, piece.view, self._form.options)
+            index = piece.rows - piece.view.base
+            for name, rows in self._form.absent_values(index, column).items():
+                lacks.setdefault(name, []).append(rows)
+        return self.table(), {name: np.concatenate(rows) for name, rows in lacks.items()}
+
     def tables(self, rows: int) -> Iterator[pa.Table]:
         """The same table in portions of about `rows` rows, never held or expanded as a whole."""
         yield from self._written(
@@ -169,7 +181,8 @@ class Matches:
                 view, lanes = of, event_lanes(of, self._form.options)
             index = rows - of.base
             ids = match_ids(lanes, index, self._form.fingerprint)
-            yield self._form.write(of.table, index, ids)
+            column = partial(event_column, of, self._form.options)
+            yield self._form.write(of.table, index, ids, column)
 
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame."""

@@ -35,7 +35,7 @@ class PlainColumns:
             return None
         if layout.scan != "stacks":
             return None
-        if groups and len(groups[0]) != 1:
+        if groups and layout.key_kinds != (ScalarType.INT,):
             return None
         return cls(columns, groups[0][0] if groups else None)
 

@@ -21,10 +21,10 @@ from pyspark.sql import DataFrame, SparkSession
 from cepheid.hosts.arrow_filter import row_condition
 from cepheid.hosts.division import KeyByType, TimeReach, Undivided, key_of, reach_of
 from cepheid.hosts.event_files import EventFiles, FileFormat, OtherTable, list_event_files
-from cepheid.hosts.file_facts import FACTS, FileFacts, Unit, read_facts
+from cepheid.hosts.file_facts import FACTS, FileFacts, read_facts
 from cepheid.hosts.plain_types import plain_schema
 from cepheid.hosts.prepared_program import PreparedProgram, prepare_program
-from cepheid.hosts.scan_plan import Slicing, disorder, slice_units, units_of
+from cepheid.hosts.scan_plan import Slicing, UnitTimes, disorder, slice_units
 from cepheid.hosts.scan_task import DescribeTask, ReadTask, ScanTask
 from cepheid.hosts.slice_reader import SliceReader
 from cepheid.hosts.spark_batch import BatchPlan, plan_batch, refuse_arrival_order
@@ -38,7 +38,7 @@ from cepheid.planner.compiled_query import CompiledQuery
 _SHUFFLE_COST = 2.3
 """How much longer an event takes through a shuffle than through a scan, as measured."""
 _REMEMBERED = 16
-_NAMES = pa.dictionary(pa.int32(), pa.string())
+_TYPE_NAMES = pa.dictionary(pa.int32(), pa.string())
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def plan_scan(
     schema = unified_schema([fact.schema for fact in facts], listed)
     program = prepare_program(query, options, schema)
     refuse_arrival_order(options)
-    units = [unit for fact in facts for unit in fact.units]
+    units = UnitTimes([unit for fact in facts for unit in fact.units])
     slicing, reason = _slicing(spark, listed, units, program)
     reader = _reader(listed, schema, program)
     if reason is not None:
@@ -107,7 +107,7 @@ def plan_scan(
         ),
         reader,
         slices,
-        tuple(tuple(units_of(units, slices, number)) for number in range(len(slices))),
+        tuple(units.of_slice(slices, number) for number in range(len(slices))),
     )
     return ScanPlan(spark, task, program.form.schema, _notes(listed, units, slicing, reader))
 
@@ -178,7 +178,7 @@ def _cores(spark: SparkSession) -> int:
 
 
 def _slicing(
-    spark: SparkSession, files: EventFiles, units: list[Unit], program: PreparedProgram
+    spark: SparkSession, files: EventFiles, units: UnitTimes, program: PreparedProgram
 ) -> tuple[Slicing, str | None]:
     """The slices, and the reason why the batch host should do it instead, if there is one."""
     cores = _cores(spark)
@@ -195,15 +195,15 @@ def _slicing(
             _warn(f"one task reads all files: {reach.reason}, and there is no key")
         return whole, None
     slicing = slice_units(units, reach, cores, exactly)
-    if not program.options.close_at_end and any(unit.has_untyped for unit in units):
+    if not program.options.close_at_end and any(unit.has_untyped for unit in units.units):
         return slicing, "close_at_end=False asks for the last event, and some rows have no type"
-    if text and not all(unit.is_ordered for unit in units):
+    if text and not all(unit.is_ordered for unit in units.units):
         return slicing, "the text files are not in order of time"
     scattered = max(disorder(units, slicing), slicing.read)
     if scattered > MOST_READ:
         stored = f"slices would read {scattered:.1f} times what is stored"
         return slicing, f"{stored}, since the files are not in order of time"
-    too_long = len(slicing.slices) == 1 and slicing.wanted > 1 and len(units) > 1
+    too_long = len(slicing.slices) == 1 and slicing.wanted > 1 and len(units.units) > 1
     late = slicing.end(cores) > _SHUFFLE_COST / cores
     if keyed and (too_long or late):
         return slicing, "the window is too long for slices, and there is a key"
@@ -216,19 +216,17 @@ def _reader(files: EventFiles, schema: pa.Schema, program: PreparedProgram) -> S
     wanted = []
     for name in program.columns(schema):
         field = schema.field(name)
-        is_dictionary = pa.types.is_dictionary(field.type)
-        kind = field.type.value_type if is_dictionary else field.type
-        if pa.types.is_string(kind) and (is_dictionary or name == program.options.type):
-            field = field.with_type(_NAMES)  # event types: a handful of names, told by number
+        if name == program.options.type and pa.types.is_string(field.type):
+            field = field.with_type(_TYPE_NAMES)  # a handful of names, compared by number
         wanted.append(field)
     condition = row_condition(program, schema)
     return SliceReader(files, pa.schema(wanted), program.options, program.types, condition)
 
 
-def _end_of_time(program: PreparedProgram, units: list[Unit]) -> int | None:
+def _end_of_time(program: PreparedProgram, units: UnitTimes) -> int | None:
     if program.options.close_at_end:
         return None
-    return max((unit.high for unit in units), default=-(2**62)) - program.lateness
+    return max((unit.high for unit in units.units), default=-(2**62)) - program.lateness
 
 
 # -- the way through the batch host ---------------------------------------------------------------
@@ -268,14 +266,13 @@ def _warn(message: str) -> None:
 
 
 def _notes(
-    files: EventFiles, units: list[Unit], slicing: Slicing, reader: SliceReader
+    files: EventFiles, units: UnitTimes, slicing: Slicing, reader: SliceReader
 ) -> tuple[str, ...]:
-    rows = sum(unit.rows for unit in units)
     slices: TimeSlices = slicing.slices
     kind = "row groups" if files.format is FileFormat.PARQUET else "files"
     notes = [
-        f"{len(files.files)} {files.format.value} files, {files.size} bytes, {rows} rows in "
-        f"{len(units)} {kind}, as they were when the scan was planned",
+        f"{len(files.files)} {files.format.value} files, {files.size} bytes, {units.rows} rows in "
+        f"{len(units.units)} {kind}, as they were when the scan was planned",
         f"{len(slices)} slices of time, each read by one task with {slices.reach.back} before and "
         f"{slices.reach.forward} after its own first events; together they read "
         f"{slicing.read:.2f} times what is stored",

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow as pa
+from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.streaming.stateful_processor import (
     ExpiredTimerInfo,
     MapState,
-    StatefulProcessor,
-    StatefulProcessorHandle,
     TimerValues,
     ValueState,
 )
@@ -95,7 +94,7 @@ class DetectionProcessor(StatefulProcessor):
     def handleInputRows(  # noqa: N802 (Spark's name)
         self,
         key: Any,
-        rows: Iterator[Any],  # of pandas DataFrames
+        rows: Iterator[pd.DataFrame],
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """The packs of one bucket."""

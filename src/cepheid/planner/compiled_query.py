@@ -13,7 +13,7 @@ from cepheid.algebra.query import Program, Query
 from cepheid.languages.registry import detect_language, translate
 from cepheid.model.catalogue import Catalogue
 from cepheid.model.diagnostics import Diagnostic, SourceText, did_you_mean
-from cepheid.model.errors import QueryError
+from cepheid.model.errors import OptionError, QueryError
 from cepheid.model.options import Options, make_options
 
 
@@ -96,6 +96,12 @@ class CompiledQuery:
                 needed.append(query)
 
         need(program.query(self.name))
+        if len(needed) > 1 and options.tie == "seqno":
+            raise OptionError.of(
+                "tie-over-queries",
+                "events that a query makes do not arrive, so arrival cannot decide their ties",
+                help='leave out tie="seqno", or run the queries one after the other',
+            )
         return tuple(needed)
 
     def _under(self, options: Options) -> _Translated:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
-from cepheid.algebra.expression import Absent, ScalarType
+from cepheid.algebra.expression import Absent, ScalarType, attributes
 from cepheid.algebra.query import Output
 from cepheid.algebra.typing import infer
 from cepheid.model.errors import DataError
 from cepheid.model.options import Options
 from cepheid.planner.column_expression import evaluate_value
-from cepheid.planner.columns import Column, absent_column, from_arrow, to_arrow
+from cepheid.planner.columns import Column, to_arrow
 
 _ARROW = {
     ScalarType.BOOL: pa.bool_(),
@@ -77,8 +78,17 @@ class MatchForm:
         """A table of no matches."""
         return self.schema.empty_table()
 
-    def write(self, events: pa.Table, index: np.ndarray, ids: pa.Array) -> pa.Table:
-        """The matches whose events are rows index[match, variable] of `events`."""
+    def write(
+        self,
+        events: pa.Table,
+        index: np.ndarray,
+        ids: pa.Array,
+        column: Callable[[str], Column],
+    ) -> pa.Table:
+        """The matches whose events are rows index[match, variable] of `events`.
+
+        `column` gives an attribute of these events as RETURN expressions read it.
+        """
         takes = [pa.array(np.ascontiguousarray(index[:, v])) for v in range(index.shape[1])]
         time = _one(events.column(self.options.end_column))
         start = time.take(takes[0])
@@ -95,23 +105,26 @@ class MatchForm:
                     )
                 )
             return pa.table(columns, names=names)
-        values = self._derived(events, index)
+        values = self._derived(index, column)
         return pa.table([*columns, *values.values()], names=[*names, *values])
 
-    def _derived(self, events: pa.Table, index: np.ndarray) -> dict[str, pa.Array]:
+    def absent_values(
+        self, index: np.ndarray, column: Callable[[str], Column]
+    ) -> dict[str, np.ndarray]:
+        """For each returned attribute, the matches whose event does not have it."""
+        lookup = self._lookup(index, column)
+        found = {}
+        for name, expression in self.output.attributes if self.output else ():
+            lacking = np.zeros(len(index), np.bool_)
+            for variable, of in attributes(expression):
+                absent = lookup(variable, of).absent_rows()
+                lacking |= False if absent is None else absent
+            found[name] = lacking
+        return found
+
+    def _derived(self, index: np.ndarray, column: Callable[[str], Column]) -> dict[str, pa.Array]:
         assert self.output is not None
-        position = {variable: v for v, variable in enumerate(self.variables)}
-        known: dict[str, Column] = {}
-
-        def lookup(variable: str, name: str) -> Column:
-            if name not in known:
-                known[name] = (
-                    from_arrow(events.column(name), null_is_absent=True, name=name)
-                    if name in events.column_names
-                    else absent_column(len(events))
-                )
-            return known[name].take(index[:, position[variable]])
-
+        lookup = self._lookup(index, column)
         types = self.schema
         return {
             name: to_arrow(
@@ -121,6 +134,19 @@ class MatchForm:
             ).cast(types.field(name).type)
             for name, expression in self.output.attributes
         }
+
+    def _lookup(
+        self, index: np.ndarray, column: Callable[[str], Column]
+    ) -> Callable[[str, str], Column]:
+        position = {variable: v for v, variable in enumerate(self.variables)}
+        known: dict[str, Column] = {}
+
+        def lookup(variable: str, name: str) -> Column:
+            if name not in known:
+                known[name] = column(name)
+            return known[name].take(index[:, position[variable]])
+
+        return lookup
 
 
 def scalar_type(kind: pa.DataType) -> ScalarType:

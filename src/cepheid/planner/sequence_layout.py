@@ -48,6 +48,7 @@ class Layout:
     shape: SequenceShape
     key: Key | None
     key_attributes: tuple[tuple[str, ...], ...]
+    key_kinds: tuple[ScalarType, ...]
     columns: tuple[tuple[str, ScalarType], ...]
     type_bits: Mapping[str, int]
     bits_of_any_type: int
@@ -158,6 +159,7 @@ class _Builder:
             shape,
             self.key,
             tuple(self.groups),
+            tuple(self._key_kind(column) for column in range(self.key.width if self.key else 0)),
             tuple((name, self.type_of_column(name)) for name in self.columns),
             *self._type_bits(),
             tuple(bit_tests),
@@ -202,6 +204,12 @@ class _Builder:
             if len(kinds - {ScalarType.UNKNOWN}) > 1:
                 return None  # equal numbers of different types are not equal bits
         return key
+
+    def _key_kind(self, column: int) -> ScalarType:
+        """The type in which a key column's values are compared: the same for all components."""
+        assert self.key is not None
+        kinds = {self.type_of_column(names[column]) for names in self.key.of.values()}
+        return next(iter(kinds - {ScalarType.UNKNOWN}), ScalarType.UNKNOWN)
 
     def _group(self, variable: str) -> int | None:
         if self.key is None or variable not in self.key.of:
@@ -277,7 +285,8 @@ class _Builder:
         needed: list[set[int]] = [set() for _ in self.plan.components]
         for tests in joint:
             for test in tests:
-                for variable, name in attributes(test):
+                # Sorted, so that the text is the same in every process and found in the cache.
+                for variable, name in sorted(attributes(test)):
                     needed[self.plan.index(variable)].add(self._column(name))
         return tuple(tuple(sorted(columns)) for columns in needed)
 

@@ -118,7 +118,9 @@ class _Translation:
         pattern: Pattern = positives[0]
         if len(positives) > 1:
             pattern = Seq(positives, order=self.order, span=self._span_of_pattern())
-        if window is not None and len(self.scope.bindings) > 1:
+        # A window has no effect on one event, but a parameter in it must stay to be given a value.
+        has_parameter = window is not None and isinstance(window.amount, Parameter)
+        if window is not None and (len(self.scope.bindings) > 1 or has_parameter):
             pattern = self._within(pattern, window)
         if split.positive != TRUE:
             assert self.text.where is not None
