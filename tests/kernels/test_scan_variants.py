@@ -26,22 +26,30 @@ ON_TOP = {
     "window_in_construction": False,
 }
 
-TWO_KEYS = "EVENT SEQ(A x, B y, C z) WHERE [k, v] WITHIN 12"
-SAME_TYPE = "EVENT SEQ(A x, A y, B z) WHERE [k] AND x.v <= z.v WITHIN 9"
-NEGATED_MIDDLE = "EVENT SEQ(A x, ANY(B, C) y, !(D n), C z) WHERE [k] AND y.v > 0 WITHIN 12"
-NEGATED_ENDS = "EVENT SEQ(!(D m), A x, B y, !(C n)) WHERE [k] AND n.v > x.v WITHIN 7"
-STRINGS = "EVENT SEQ(A x, B y) WHERE [s, k] AND lower(x.s) != 'p' WITHIN 8"
-NO_KEY = "EVENT SEQ(A x, B y, C z, D o) WHERE x.v + z.v > 2 AND y.w < 2 WITHIN 8"
-NO_WINDOW = "EVENT SEQ(A x, B y) WHERE x.v < y.v"
-ALONE = "EVENT A x WHERE x.v > 1"
-
-RUNS = [
-    *((text, NFA) for text in (TWO_KEYS, SAME_TYPE, NEGATED_MIDDLE, NO_KEY, NO_WINDOW, ALONE)),
-    *((text, MULTI) for text in (TWO_KEYS, SAME_TYPE, NEGATED_MIDDLE, NEGATED_ENDS, STRINGS)),
-    *((text, NFA | ON_TOP) for text in (TWO_KEYS, NO_KEY)),
-    *((text, MULTI | ON_TOP) for text in (TWO_KEYS, STRINGS)),
-    *((text, ON_TOP) for text in (TWO_KEYS, NEGATED_MIDDLE, NEGATED_ENDS, STRINGS, ALONE)),
-]
+QUERIES = {
+    "two keys": "EVENT SEQ(A x, B y, C z) WHERE [k, v] WITHIN 12",
+    "same type": "EVENT SEQ(A x, A y, B z) WHERE [k] AND x.v <= z.v WITHIN 9",
+    "negated middle": "EVENT SEQ(A x, ANY(B, C) y, !(D n), C z) WHERE [k] AND y.v > 0 WITHIN 12",
+    "negated ends": "EVENT SEQ(!(D m), A x, B y, !(C n)) WHERE [k] AND n.v > x.v WITHIN 7",
+    "strings": "EVENT SEQ(A x, B y) WHERE [s, k] AND lower(x.s) != 'p' WITHIN 8",
+    "no key": "EVENT SEQ(A x, B y, C z, D o) WHERE x.v + z.v > 2 AND y.w < 2 WITHIN 8",
+    "no window": "EVENT SEQ(A x, B y) WHERE x.v < y.v",
+    "alone": "EVENT A x WHERE x.v > 1",
+}
+PLANS = {
+    "nfa": NFA,
+    "multi": MULTI,
+    "nfa, on top": NFA | ON_TOP,
+    "multi, on top": MULTI | ON_TOP,
+    "on top": ON_TOP,
+}
+RUNS = {
+    "nfa": ("two keys", "same type", "negated middle", "no key", "no window", "alone"),
+    "multi": ("two keys", "same type", "negated middle", "negated ends", "strings"),
+    "nfa, on top": ("two keys", "no key"),
+    "multi, on top": ("two keys", "strings"),
+    "on top": ("two keys", "negated middle", "negated ends", "strings", "alone"),
+}
 
 
 def dense_rows(seed: int) -> list[dict[str, Any]]:
@@ -77,33 +85,31 @@ def assert_agrees(case: Case, streams: list[list[dict[str, Any]]]) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("text", "plan", "tie"),
+    ("plan", "query", "tie"),
     [
-        *((text, plan, "strict") for text, plan in RUNS),
-        *((text, plan, "seqno") for plan in (NFA, MULTI) for text in (SAME_TYPE, NEGATED_MIDDLE)),
+        *((plan, query, "strict") for plan, queries in RUNS.items() for query in queries),
+        *((p, q, "seqno") for p in ("nfa", "multi") for q in ("same type", "negated middle")),
     ],
 )
-def test_fixed_queries_follow_the_oracle(text: str, plan: dict[str, Any], tie: str) -> None:
-    case = Case(0, text, {"plan": plan, "tie": tie})
-    assert assert_agrees(case, [dense_rows(seed) for seed in range(12)]) > 0
+def test_fixed_queries_follow_the_oracle(plan: str, query: str, tie: str) -> None:
+    case = Case(0, QUERIES[query], {"plan": PLANS[plan], "tie": tie})
+    assert assert_agrees(case, [dense_rows(seed) for seed in range(8)]) > 0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("plan", [NFA, MULTI, ON_TOP], ids=["nfa", "multi", "on top"])
-def test_random_queries_follow_the_oracle(plan: dict[str, Any]) -> None:
+@pytest.mark.parametrize("plan", ["nfa", "multi", "on top"])
+def test_random_queries_follow_the_oracle(plan: str) -> None:
     checked = 0
     for seed in range(7_000, 7_100):
         drawn = random_case(seed)
-        if plan is MULTI and "[" not in drawn.text:
-            continue
-        case = Case(seed, drawn.text, {**drawn.options, "plan": plan})
+        case = Case(seed, drawn.text, {**drawn.options, "plan": PLANS[plan]})
         try:
             whole(cepheid.compile(case.text), case, dense_rows(0))
         except OptionError:
             continue
         assert_agrees(case, [random_rows(seed * 50 + n, size=24) for n in range(10)])
         checked += 1
-        if checked == 6:
+        if checked == 5:
             return
     pytest.fail("hardly a query could be run")
 
@@ -171,6 +177,18 @@ def test_growth_and_resumption_change_neither_matches_nor_counters(plan: dict[st
         assert at_once.counters["sequences"] == len(right)
 
 
+def test_counters_outlive_the_forgetting_of_old_keys() -> None:
+    """A key that is used once stays in the table until the stacks are built anew without it."""
+    events = 240_000
+    types = pa.array(["A", "B"] * (events // 2)).dictionary_encode()
+    first = np.arange(events) // 2 * 2
+    table = pa.table({"type": types, "ts": np.arange(events), "k": first, "v": first % 7})
+    plan = {"counting": True, "factorised": False}
+    detector = cepheid.Detector("EVENT SEQ(A x, B y) WHERE [k, v] WITHIN 10", plan=plan)
+    found = sum(len(detector.feed(part)) for part in parts_of(table, 2_000))
+    assert found == detector.counters["sequences"] == detector.counters["pushed"] == events // 2
+
+
 def parts_of(table: pa.Table, rows: int) -> list[pa.Table]:
     return [table.slice(at, rows) for at in range(0, table.num_rows, rows)]
 
@@ -221,7 +239,7 @@ def test_a_key_that_some_event_lacks_ends_the_partitions() -> None:
 
 
 def test_explain_names_the_scan_and_where_tests_run() -> None:
-    query = cepheid.compile(NEGATED_MIDDLE)
+    query = cepheid.compile(QUERIES["negated middle"])
     assert "run-time stack of an NFA" in query.explain(plan=NFA)
     assert "stacks for each key attribute" in query.explain(plan=MULTI)
     assert "on the complete sequence (forced)" in query.explain(plan={"simple_in_scan": False})

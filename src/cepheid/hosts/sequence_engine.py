@@ -314,12 +314,14 @@ class SequenceEngine:
 
     def _rebuild(self) -> None:
         """Lay out anew and replay the live events: the same state, other stacks."""
+        counted = self._stacks.counters
         self._start_over()
         for chunk in self._chunks:
             try:
                 arrays = self._arrays(chunk.batch, None, chunk.lacks, True)
             except AbsentKey:  # an event from before the key was chosen
                 self._partitioned = False
+                self._stacks.counters[:] = counted
                 self._rebuild()
                 return
             self._keep(arrays, len(chunk))
@@ -328,6 +330,7 @@ class SequenceEngine:
                 self._run(self._new, ordinals, emit=False)
         if self._keeps_arrays:
             self._replay(emit=False)
+        self._stacks.counters[:] = counted  # what is replayed was counted when it came
 
     def _replay(self, *, emit: bool) -> None:
         """Feed what was fed before to empty stacks, and hold what was held."""
