@@ -7,10 +7,15 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from benchmarks.figures import FIGURES
+from benchmarks.figures.claims import write_claims
+from benchmarks.figures.figure import HERE
 from benchmarks.options import Options
-from benchmarks.report import Report
+from benchmarks.report import QUICK_RESULTS, Report
 
-BENCHMARKS = ("in_process", "first_result", "compile_once", "spark_hosts")
+BENCHMARKS = ("in_process", "first_result", "compile_once", "spark_hosts", *FIGURES)
+CLAIMS = "claims"
+KNOWN = ", ".join((*BENCHMARKS, CLAIMS))
 
 application = typer.Typer(add_completion=False)
 
@@ -18,7 +23,7 @@ application = typer.Typer(add_completion=False)
 @application.command()
 def main(
     names: Annotated[
-        list[str] | None, typer.Argument(help=f"Any of {', '.join(BENCHMARKS)}; default: all.")
+        list[str] | None, typer.Argument(help=f"Any of {KNOWN}; default: all.")
     ] = None,
     quick: Annotated[bool, typer.Option(help="Small sizes: shows that it works, no figures.")] = (
         False
@@ -34,16 +39,26 @@ def main(
       python -m benchmarks in_process
 
       python -m benchmarks spark_hosts --only scan --data /mnt/fast/cepheid --repeats 5
+
+      python -m benchmarks fig8 fig9 claims
+
+    `claims` draws the figures of the paper anew from their results and writes the table of what
+    the paper claims.
     """
-    unknown = [name for name in names or () if name not in BENCHMARKS]
+    unknown = [name for name in names or () if name not in (*BENCHMARKS, CLAIMS)]
     if unknown:
-        raise typer.BadParameter(f"no benchmark named {unknown[0]}; known: {', '.join(BENCHMARKS)}")
+        raise typer.BadParameter(f"no benchmark named {unknown[0]}; known: {KNOWN}")
     chosen = {"data": data} if data else {}
     options = Options(quick=quick, repeats=repeats, only=tuple(only or ()), **chosen)
     console = Console(width=None if Console().is_terminal else 180)
     sound = True
-    for name in names or BENCHMARKS:
-        report: Report = importlib.import_module(f"benchmarks.{name}").run(options)
+    for name in names or (*BENCHMARKS, CLAIMS):
+        if name == CLAIMS:
+            console.print(
+                f"claims: {write_claims(QUICK_RESULTS if quick else HERE)}", highlight=False
+            )
+            continue
+        report: Report = importlib.import_module(module_of(name)).run(options)
         if options.only:  # a part must not overwrite the whole
             report.name += "-" + "-".join(options.only)
         report.show(console)
@@ -51,6 +66,11 @@ def main(
             console.print(f"raw runs: {report.write()}", highlight=False)
         sound = sound and report.is_sound
     raise typer.Exit(0 if sound else 1)
+
+
+def module_of(name: str) -> str:
+    """The module that measures a benchmark."""
+    return f"benchmarks.figures.{FIGURES[name]}.run" if name in FIGURES else f"benchmarks.{name}"
 
 
 if __name__ == "__main__":
