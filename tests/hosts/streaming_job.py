@@ -19,13 +19,14 @@ def main() -> None:
     parser.add_argument("checkpoint", type=Path)
     parser.add_argument("sink", type=Path)
     parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--partitions", default="1", help="fewer start in less time")
     parser.add_argument("--files-per-batch", type=int, default=1)
     parser.add_argument("--for-ever", action="store_true", help="do not stop at the last file")
     given = parser.parse_args()
     spark = local_session(
         given.master,
         **{
-            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.shuffle.partitions": given.partitions,
             "spark.driver.memory": "1g",
             "spark.executor.memory": "1g",
             "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",

@@ -8,7 +8,8 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import cepheid
+from cepheid.hosts.spark import explain_spark
 from cepheid.model.errors import OptionError, PerformanceWarning
 
 if TYPE_CHECKING:
@@ -256,10 +258,81 @@ def test_a_restart_on_the_checkpoint_loses_and_repeats_nothing(
 
 
 PROGRAM = """
-EVENT SEQ(A x, B y) WHERE [id] WITHIN 30 RETURN x.id AS id, y.v AS v INTO PAIR
-;
-EVENT SEQ(PAIR p, !(D n), C z) WHERE [id] WITHIN 40
+QUERY pairs EVENT SEQ(A x, B y) WHERE [id] WITHIN 90 RETURN Pair(x.id, y.v)
+EVENT SEQ(Pair p, !(D n), C z) WHERE [id] WITHIN 90 RETURN p.id, p.v, z.v AS last
 """
+
+
+def test_a_program_of_two_stages_in_buckets(spark: SparkSession, tmp_path: Path) -> None:
+    """The types say that no event lacks its key, which two stages need; a null matches nothing."""
+    rows = random_rows(5, 400, nulls=0.02)
+    types = {name: ["id", "v"] for name in "ABCD"}
+    files = Files(tmp_path / "in", TICKS)
+    for part in cut(rows, 130, 131, 300):
+        files.add(part)
+    files.add([{"type": "Z", "ts": 5_000, "id": 1, "v": 0}])
+    events = files.stream(spark, SPARK_TICKS)
+    assert "4 buckets" in explain_spark(events, PROGRAM, buckets=4, types=types)
+    matches = cepheid.detect(events, PROGRAM, buckets=4, types=types)
+    found = Streamed(matches, tmp_path / "checkpoint", tmp_path / "out")
+    expected = in_process(PROGRAM, rows, TICKS, types=types)
+    assert sum(expected.values()) > 20
+    assert found.ids == expected
+    relevant = [row for row in rows if row["type"] != "Z"]
+    assert found.metric("null_keys") == sum(row["id"] is None for row in relevant)
+
+
+def test_columns_of_every_kind_come_back_as_they_were(spark: SparkSession, tmp_path: Path) -> None:
+    schema = pa.schema(
+        [
+            ("type", pa.string()),
+            ("at.time", pa.timestamp("us")),
+            ("key", pa.string()),
+            ("large", pa.int64()),
+            ("price", pa.decimal128(12, 2)),
+            ("day", pa.date32()),
+            ("tags", pa.list_(pa.string())),
+            ("more", pa.struct([("a", pa.int32()), ("when", pa.timestamp("us", "UTC"))])),
+        ]
+    )
+    r = random.Random(6)
+    start = datetime(2026, 3, 29)  # without zone, across a change of the clocks
+    rows = [
+        {
+            "type": r.choice("AB"),
+            "at.time": start + timedelta(minutes=5 * number, microseconds=number),
+            "key": r.choice(("k", "é", "")),
+            "large": r.choice((None, 2**53 + 1, -(2**62))),
+            "price": r.choice((None, Decimal("1234567890.12"))),
+            "day": date(2026, 3, 29),
+            "tags": r.choice((None, [], ["a", None])),
+            "more": r.choice((None, {"a": None, "when": datetime(1900, 1, 1, tzinfo=UTC)})),
+        }
+        for number in range(60)
+    ]
+    query = "EVENT SEQ(A x, B y) WHERE [key] WITHIN 30 min"
+    files = Files(tmp_path / "in", schema)
+    for part in cut(rows, 25):
+        files.add(part)
+    with time_zone(spark, "Europe/Paris"):
+        matches = cepheid.detect(
+            files.stream(
+                spark,
+                "type string, `at.time` timestamp_ntz, key string, large long, price decimal(12,2),"
+                "day date, tags array<string>, more struct<a: int, when: timestamp>",
+            ),
+            query,
+            time="at.time",
+            buckets=3,
+        )
+        found = Streamed(matches, tmp_path / "checkpoint", tmp_path / "out")
+    table = cepheid.detect(pa.Table.from_pylist(rows, schema=schema), query, time="at.time")
+    assert len(table) > 20
+    assert by_id(found.rows) == by_id(table.to_pylist())
+
+
+def by_id(rows: list[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: row["match_id"])
 
 
 def test_without_a_key_the_stream_goes_through_one_task(

@@ -133,5 +133,5 @@ def test_killed_spark_streams_lose_and_double_nothing(spark: SparkSession, tmp_p
 @pytest.mark.slow
 def test_a_stream_on_a_small_spark_cluster(spark: SparkSession, tmp_path: Path) -> None:
     events = write_events(tmp_path / "in", 3, 7)
-    run_to_the_end(tmp_path, "--master", "local-cluster[2,1,1024]")
+    run_to_the_end(tmp_path, "--master", "local-cluster[2,1,1024]", "--partitions", "2")
     assert read_sink(spark, tmp_path) == expected_ids(events)
