@@ -21,7 +21,7 @@ from cepheid.hosts.event_files import EventFiles, OtherTable, list_event_files
 from cepheid.hosts.file_facts import Unit, describe_files, read_facts
 from cepheid.hosts.plain_types import plain_schema
 from cepheid.hosts.prepared_program import prepare_program
-from cepheid.hosts.scan_plan import disorder, slice_units, units_of
+from cepheid.hosts.scan_plan import UnitTimes, disorder, slice_units
 from cepheid.hosts.scan_task import DescribeTask, ScanTask
 from cepheid.hosts.slice_reader import SliceReader
 from cepheid.hosts.spark_task import DetectionTask
@@ -89,7 +89,7 @@ def scanned(path: Path, text: str, edges: tuple[int, ...] | int, **options: Any)
     reach = reach_of(program)
     assert isinstance(reach, TimeReach)
     if isinstance(edges, int):
-        slices = slice_units(units, reach, 2, exactly=edges).slices
+        slices = slice_units(UnitTimes(units), reach, 2, exactly=edges).slices
     else:
         slices = TimeSlices(edges, reach)
     wanted = [schema.field(name) for name in program.columns(schema)]
@@ -107,7 +107,7 @@ def scanned(path: Path, text: str, edges: tuple[int, ...] | int, **options: Any)
         DetectionTask(query, chosen, matches),
         reader,
         slices,
-        tuple(tuple(units_of(units, slices, n)) for n in range(len(slices))),
+        tuple(UnitTimes(units).of_slice(slices, n) for n in range(len(slices))),
     )
     found = [b for n in range(len(slices)) for b in task.run(numbers(n))]
     return pa.Table.from_batches(found, schema=matches)
@@ -325,8 +325,9 @@ def test_files_that_are_not_what_they_say(tmp_path: Path) -> None:
             describe_files(listed(tmp_path / name), [0], make_options({}))
 
 
-def units(*times: tuple[int, int], rows: int = 200_000) -> list[Unit]:
-    return [Unit(n, 0, low, high, rows, rows, True, False) for n, (low, high) in enumerate(times)]
+def units(*times: tuple[int, int], rows: int = 200_000) -> UnitTimes:
+    each = enumerate(times)
+    return UnitTimes([Unit(n, 0, low, high, rows, rows, True, False) for n, (low, high) in each])
 
 
 def test_slices_are_even_and_their_edges_lie_between_units() -> None:
@@ -334,7 +335,7 @@ def test_slices_are_even_and_their_edges_lie_between_units() -> None:
     slicing = slice_units(ordered, TimeReach(0, 5), cores=2)
     assert slicing.slices.edges == tuple(range(500, 4000, 500))
     assert slicing.read < 1.02
-    assert len(units_of(ordered, slicing.slices, 3)) == 6
+    assert len(ordered.of_slice(slicing.slices, 3)) == 6
 
 
 def test_a_long_window_makes_fewer_slices() -> None:
@@ -355,4 +356,23 @@ def test_files_without_order_would_be_read_again_and_again() -> None:
 
 def test_little_data_is_one_slice() -> None:
     assert len(slice_units(units((0, 9), (10, 19), rows=10), TimeReach(0, 1), 8).slices) == 1
-    assert len(slice_units([], TimeReach(0, 1), 8).slices) == 1
+    assert len(slice_units(UnitTimes([]), TimeReach(0, 1), 8).slices) == 1
+
+
+def test_what_a_slice_reads_is_what_overlaps_it() -> None:
+    r = np.random.default_rng(5)
+    some = units(*((int(low), int(low + r.integers(0, 80))) for low in r.integers(0, 300, 60)))
+    slices = TimeSlices((50, 120, 121, 300), TimeReach(7, 20))
+    for number in range(len(slices)):
+        low, high = slices.read(number)
+        wanted = [u for u in some.units if u.high >= low and u.low < high]
+        assert list(some.of_slice(slices, number)) == wanted
+    shares = some.weighed(slices, 5).shares
+    assert shares == pytest.approx([len(some.of_slice(slices, n)) / 60 for n in range(5)], abs=0.02)
+
+
+def test_a_large_cluster_and_very_many_files_are_planned_quickly() -> None:
+    many = units(*((100 * n, 100 * n + 99) for n in range(20_000)), rows=10_000)
+    slicing = slice_units(many, TimeReach(0, 1000), cores=100)
+    assert 100 <= len(slicing.slices) <= 400
+    assert slicing.read < 1.5

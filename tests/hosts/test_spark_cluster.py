@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import site
 import subprocess
 import sys
+import venv
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ import cepheid
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
+ROOT = Path(__file__).parents[2]
 QUERY = "EVENT SEQ(A x, !(C n), B y) WHERE [id] WITHIN 12"
 KEYLESS = "EVENT SEQ(!(D n), A x, B y) WHERE x.v = n.v AND x.v < y.v WITHIN 6"
 
@@ -26,12 +30,16 @@ import json, sys
 import cepheid
 from pyspark.sql import SparkSession
 
-kind, path = sys.argv[1:]
+kind, path = sys.argv[1:3]
 if kind == "connect":
     spark = SparkSession.builder.remote("local[2]").getOrCreate()
 else:
     from cepheid.hosts.spark_session import local_session
-    spark = local_session("local-cluster[2,1,1024]", **{"spark.executor.memory": "1g"})
+    home = sys.argv[3]
+    spark = local_session(
+        "local-cluster[2,1,1024]",
+        **{"spark.executor.memory": "1g", "spark.executorEnv.HOME": home},
+    )
 spark.conf.set("spark.sql.shuffle.partitions", "3")
 
 def where(batches):
@@ -55,7 +63,7 @@ spark.stop()
 """
 
 
-def run(kind: str, tmp_path: Path, **environment: str) -> dict[str, Any]:
+def run(kind: str, tmp_path: Path, *more: str, **environment: str) -> dict[str, Any]:
     r = np.random.default_rng(1)
     events = pa.table(
         {
@@ -73,7 +81,7 @@ def run(kind: str, tmp_path: Path, **environment: str) -> dict[str, Any]:
     program.write_text(PROGRAM % {"keyed": QUERY, "keyless": KEYLESS})
     inherited = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "SPARK_REMOTE")}
     answer = subprocess.run(
-        [sys.executable, str(program), kind, str(folder)],
+        [sys.executable, str(program), kind, str(folder), *more],
         capture_output=True,
         text=True,
         timeout=500,
@@ -91,14 +99,33 @@ def run(kind: str, tmp_path: Path, **environment: str) -> dict[str, Any]:
     return found
 
 
-def test_executors_with_another_home_and_folder(tmp_path: Path) -> None:
-    """The package reaches executors by the environment they run in, not by the driver's paths."""
+@pytest.fixture(scope="module")
+def other_environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A virtual environment with the wheel and what it needs, but without the checkout."""
+    folder = tmp_path_factory.mktemp("other")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=200)
+    environment = folder / "environment"
+    venv.create(environment, with_pip=False)
+    (packages,) = environment.glob("lib/python*/site-packages")
+    (wheel,) = folder.glob("*.whl")
+    zipfile.ZipFile(wheel).extractall(packages)
+    # Only the paths: what makes the checkout importable there is not followed.
+    (packages / "requirements.pth").write_text("\n".join(site.getsitepackages()))
+    return environment
+
+
+def test_executors_with_another_environment_home_and_folder(
+    tmp_path: Path, other_environment: Path
+) -> None:
     home = tmp_path / "home"
     home.mkdir()
-    found = run("cluster", tmp_path, HOME=str(home))
+    python = str(other_environment / "bin" / "python")
+    found = run("cluster", tmp_path, str(home), PYSPARK_PYTHON=python)
     folders = {place[0] for place in found["places"]}
-    assert all(folder not in (str(tmp_path), str(Path.cwd())) for folder in folders)
+    assert not folders & {str(tmp_path), str(Path.cwd())}
     assert {place[1] for place in found["places"]} == {str(home)}
+    assert all(place[2].startswith(str(other_environment)) for place in found["places"])
     assert len({place[3] for place in found["places"]}) > 1, "two executors took part"
 
 

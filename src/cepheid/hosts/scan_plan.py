@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heapreplace
-from itertools import accumulate
+
+import numpy as np
 
 from cepheid.hosts.division import TimeReach
 from cepheid.hosts.file_facts import Unit
@@ -21,16 +21,19 @@ _TOLERANCE = 1.03
 
 @dataclass(frozen=True, slots=True)
 class Slicing:
-    """Slices over units that stand in order of time; `shares[i]` is what slice i has to read.
+    """Slices, and for each of them the share of all files it has to read.
 
-    `read` is what all slices read together, as a multiple of what is stored. `wanted` is how many
-    slices the amount of data would deserve, were the window not in the way.
+    `wanted` is how many slices the amount of data would deserve, were the window not in the way.
     """
 
     slices: TimeSlices
     shares: tuple[float, ...]
-    read: float
     wanted: int
+
+    @property
+    def read(self) -> float:
+        """What all slices read together, as a multiple of what is stored."""
+        return sum(self.shares)
 
     def end(self, cores: int) -> float:
         """When the last slice ends, in units of one core reading everything once."""
@@ -40,77 +43,90 @@ class Slicing:
         return max(free)
 
 
+class UnitTimes:
+    """Units in order of their first times, as arrays: there may be very many."""
+
+    def __init__(self, units: Sequence[Unit]) -> None:
+        """For the units of all files."""
+        self.units = sorted(units, key=lambda unit: (unit.low, unit.high, unit.file, unit.group))
+        self._low = np.array([unit.low for unit in self.units], np.int64)
+        self._high = np.array([unit.high for unit in self.units], np.int64)
+        self._size = np.array([unit.size for unit in self.units], np.float64)
+        self._rows = np.cumsum([unit.rows for unit in self.units], dtype=np.int64)
+        self._latest = np.maximum.accumulate(self._high) if len(self.units) else self._high
+        # A unit that overlaps others may have its rows anywhere: a part of it costs the whole.
+        before = np.concatenate([[True], self._latest[:-1] <= self._low[1:]])
+        after = np.concatenate([self._high[:-1] <= self._low[1:], [True]])
+        self._alone = (before & after)[: len(self.units)]
+
+    @property
+    def rows(self) -> int:
+        """The rows of all units."""
+        return int(self._rows[-1]) if self.units else 0
+
+    def of_slice(self, slices: TimeSlices, number: int) -> tuple[Unit, ...]:
+        """The units that a slice reads, in order of time."""
+        first, last = self._touched(*slices.read(number))
+        low = slices.read(number)[0]
+        return tuple(unit for unit in self.units[first:last] if unit.high >= low)
+
+    def evenly(self, reach: TimeReach, number: int) -> TimeSlices:
+        """Slices of about equally many rows, with edges where units begin."""
+        if not self.units:
+            return TimeSlices((), reach)
+        marks = self.rows * np.arange(1, number) / number
+        starts = np.searchsorted(self._rows, marks) + 1
+        edges = np.unique(self._low[starts[starts < len(self.units)]])
+        return choose_slices(
+            edges.tolist(), int(self._low[0]), int(self._latest[-1]), reach, number
+        )
+
+    def weighed(self, slices: TimeSlices, wanted: int) -> Slicing:
+        """The slices with what each of them reads."""
+        stored = float(self._size.sum()) or 1.0
+        shares = []
+        for number in range(len(slices)):
+            low, high = slices.read(number)
+            first, last = self._touched(low, high)
+            lows, highs = self._low[first:last], self._high[first:last]
+            part = np.minimum(highs + 1, high) - np.maximum(lows, low)
+            share = np.where(self._alone[first:last], part / (highs - lows + 1.0), 1.0)
+            share[highs < low] = 0.0
+            shares.append(float((share * self._size[first:last]).sum()) / stored)
+        return Slicing(slices, tuple(shares), wanted)
+
+    def _touched(self, low: int, high: int) -> tuple[int, int]:
+        """The range of units outside of which none has a time in [low, high)."""
+        first = int(np.searchsorted(self._latest, low, side="left"))
+        return first, int(np.searchsorted(self._low, high, side="left"))
+
+
 def slice_units(
-    units: Sequence[Unit], reach: TimeReach, cores: int, exactly: int | None = None
+    units: UnitTimes, reach: TimeReach, cores: int, exactly: int | None = None
 ) -> Slicing:
     """As many slices as make the work end soonest on `cores` cores, with edges between units.
 
     Of numbers of slices that end about equally soon the largest is taken. `exactly` asks for a
     number, which a long window can still lower.
     """
-    ordered = sorted(units, key=lambda unit: (unit.low, unit.high))
-    rows = sum(unit.rows for unit in ordered)
-    wanted = exactly or min(SLICES_PER_CORE * cores, max(1, rows // ROWS_PER_SLICE))
+    wanted = exactly or min(SLICES_PER_CORE * cores, max(1, units.rows // ROWS_PER_SLICE))
     tried: dict[tuple[int, ...], Slicing] = {}
-    for number in [exactly] if exactly else range(1, wanted + 1):
-        slices = _evenly(ordered, reach, number)
+    for number in [exactly] if exactly else _numbers(wanted, cores):
+        slices = units.evenly(reach, number)
         if slices.edges not in tried:
-            tried[slices.edges] = _weighed(ordered, slices, wanted)
+            tried[slices.edges] = units.weighed(slices, wanted)
     ends = {edges: slicing.end(cores) for edges, slicing in tried.items()}
     soonest = min(ends.values())
     good = [edges for edges, end in ends.items() if end <= soonest * _TOLERANCE]
     return tried[max(good, key=len)]
 
 
-def disorder(units: Sequence[Unit], slicing: Slicing) -> float:
+def disorder(units: UnitTimes, slicing: Slicing) -> float:
     """How often the files would be read if there were no window: 1 when they are in order."""
-    ordered = sorted(units, key=lambda unit: (unit.low, unit.high))
-    slices = _evenly(ordered, TimeReach(0, 0), slicing.wanted)
-    return _weighed(ordered, slices, slicing.wanted).read
+    return units.weighed(units.evenly(TimeReach(0, 0), slicing.wanted), slicing.wanted).read
 
 
-def units_of(units: Sequence[Unit], slices: TimeSlices, number: int) -> list[Unit]:
-    """The units a slice reads, in order of time."""
-    low, high = slices.read(number)
-    found = [unit for unit in units if unit.high >= low and unit.low < high]
-    return sorted(found, key=lambda unit: (unit.low, unit.high, unit.file, unit.group))
-
-
-def _evenly(ordered: Sequence[Unit], reach: TimeReach, number: int) -> TimeSlices:
-    """Slices of about equally many rows."""
-    sums = list(accumulate(unit.rows for unit in ordered))
-    marks = [sums[-1] * i / number for i in range(1, number)] if sums else []
-    starts = [bisect_left(sums, mark) + 1 for mark in marks]
-    edges = {ordered[start].low for start in starts if start < len(ordered)}
-    low = min((unit.low for unit in ordered), default=0)
-    high = max((unit.high for unit in ordered), default=0)
-    return choose_slices(sorted(edges), low, high, reach, number)
-
-
-def _weighed(ordered: Sequence[Unit], slices: TimeSlices, wanted: int) -> Slicing:
-    """What each slice reads: a unit that overlaps others has its rows anywhere, so all of it."""
-    stored = sum(unit.size for unit in ordered) or 1
-    alone = _standing_alone(ordered)
-    shares = []
-    for number in range(len(slices)):
-        low, high = slices.read(number)
-        share = 0.0
-        for unit, is_alone in zip(ordered, alone, strict=True):
-            if unit.high < low or unit.low >= high:
-                continue
-            span = unit.high - unit.low + 1
-            part = min(unit.high + 1, high) - max(unit.low, low)
-            share += unit.size * (part / span if is_alone else 1)
-        shares.append(share / stored)
-    return Slicing(slices, tuple(shares), sum(shares), wanted)
-
-
-def _standing_alone(ordered: Sequence[Unit]) -> list[bool]:
-    """Which units share no stretch of time with another."""
-    latest = list(accumulate((unit.high for unit in ordered), max))
-    alone = []
-    for number, unit in enumerate(ordered):
-        before = number == 0 or latest[number - 1] <= unit.low
-        after = number + 1 == len(ordered) or unit.high <= ordered[number + 1].low
-        alone.append(before and after)
-    return alone
+def _numbers(wanted: int, cores: int) -> list[int]:
+    """Numbers of slices worth a look: all small ones, and multiples of the cores."""
+    some = {*range(1, 9), *(cores * part // 4 for part in range(1, 4 * SLICES_PER_CORE + 1))}
+    return sorted({min(number, wanted) for number in some if number >= 1})

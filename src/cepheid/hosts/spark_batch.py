@@ -133,7 +133,11 @@ def plan_batch(events: Any, query: CompiledQuery, options: Options) -> BatchPlan
             for part, test in zip(sources.parts, tests, strict=True)
         ]
     )
-    notes = [_filter_note(tests[0]), _columns_note(columns, sources.schema)]
+    notes = [
+        _filter_note(tests[0]),
+        "rows without type or usable time match nothing (spark_batch.quarantined has them)",
+        _columns_note(columns, sources.schema),
+    ]
     division = _divide(needed, sources, tests, notes)
     task = DetectionTask(
         query,
@@ -147,9 +151,9 @@ def plan_batch(events: Any, query: CompiledQuery, options: Options) -> BatchPlan
     return BatchPlan(needed, tests[0], task, division, tuple(notes))
 
 
-def quarantined(events: DataFrame, **options: Any) -> DataFrame:
+def quarantined(events: DataFrame, options: Options | None = None) -> DataFrame:
     """The rows a detection passes over for want of a type or a usable time, with the reason."""
-    given = Options(**options)
+    given = options or Options()
     schema = arrow_schema(events.schema)
     untyped = quoted(given.type).isNull()
     reason = sf.when(untyped, sf.lit(f"`{given.type}` is null")).when(
@@ -206,7 +210,8 @@ def _key_all_events_have(
         "looked for events without a key before (a pass over the filtered key columns; types= or "
         "columns that hold no nulls spare it)"
     )
-    if together(doubtful).isEmpty():
+    # One job whose tasks stop at the first row; `isEmpty` would start several small ones.
+    if together(doubtful).limit(1).count() == 0:
         return key
     return Undivided("some events do not have the key, and are equal to every key")
 

@@ -203,11 +203,12 @@ def _slicing(
     if scattered > MOST_READ:
         stored = f"slices would read {scattered:.1f} times what is stored"
         return slicing, f"{stored}, since the files are not in order of time"
-    too_long = len(slicing.slices) == 1 and slicing.wanted > 1 and len(units.units) > 1
-    late = slicing.end(cores) > _SHUFFLE_COST / cores
-    if keyed and (too_long or late):
+    number = len(slicing.slices)
+    is_held_up = number < min(slicing.wanted, len(units.units))  # by the window: there are edges
+    late = slicing.end(cores) > _SHUFFLE_COST / min(cores, slicing.wanted)
+    if is_held_up and keyed and (number == 1 or late):
         return slicing, "the window is too long for slices, and there is a key"
-    if too_long:
+    if is_held_up and number == 1:
         _warn("one task reads all files: there is no key, and the window is too long for slices")
     return slicing, None
 

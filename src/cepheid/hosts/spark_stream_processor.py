@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.streaming.stateful_processor import (
     ExpiredTimerInfo,
     MapState,
+    StatefulProcessor,
+    StatefulProcessorHandle,
     TimerValues,
     ValueState,
 )
@@ -91,7 +92,7 @@ class DetectionProcessor(StatefulProcessor):
             handle.getValueState("header", _DATA), handle.getMapState("segments", _NUMBER, _DATA)
         )
 
-    def handleInputRows(  # noqa: N802 (Spark's name)
+    def handleInputRows(  # type: ignore[override]  # noqa: N802 (Spark's name; rows are pandas)
         self,
         key: Any,
         rows: Iterator[pd.DataFrame],

@@ -173,12 +173,12 @@ class Bucket:
             if tables is None:
                 return False
             news.append(tables)
-        for engine, tables, stage in zip(detector.engines, news, header.stages, strict=True):
+        for engine, tables, state in zip(detector.engines, news, header.stages, strict=True):
             if tables:
                 events, _ = without_notes(join_events(tables))
                 engine.feed(events)
-            engine.advance(stage.watermark)
-            engine.latest, engine.position = stage.latest, stage.position
+            engine.advance(state.watermark)
+            engine.latest, engine.position = state.latest, state.position
         if detector.front is not None and header.front is not None:
             detector.front.set_state(header.front)
         return True
