@@ -346,8 +346,8 @@ def _push(w: _Text, shape: SequenceShape, s: int) -> None:
         w(f"k = {_key(shape.key_groups[0])}")
         condition = "-1"
     if undecided:
-        bit = _bit(s, shape.simple[s])
-        w(f"enters = {f'I(bool{bit})' if shape.simple[s] else bit} & (({condition}) >> 63)")
+        may = _bit(s, shape.simple[s])
+        w(f"enters = {f'I(bool{may})' if shape.simple[s] else may} & (({condition}) >> 63)")
     elif s:
         w(f"if ({condition}) < 0:", deeper=1)
     w(f"x = U(n{s}) & m{s}")
