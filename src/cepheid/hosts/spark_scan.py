@@ -38,7 +38,7 @@ from cepheid.planner.compiled_query import CompiledQuery
 _SHUFFLE_COST = 2.3
 """How much longer an event takes through a shuffle than through a scan, as measured."""
 _REMEMBERED = 16
-_TYPE_NAMES = pa.dictionary(pa.int32(), pa.string())
+_NAMES = pa.dictionary(pa.int32(), pa.string())
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,8 +217,10 @@ def _reader(files: EventFiles, schema: pa.Schema, program: PreparedProgram) -> S
     wanted = []
     for name in program.columns(schema):
         field = schema.field(name)
-        if name == program.options.type and pa.types.is_string(field.type):
-            field = field.with_type(_TYPE_NAMES)  # a handful of names, compared by number
+        is_dictionary = pa.types.is_dictionary(field.type)
+        kind = field.type.value_type if is_dictionary else field.type
+        if pa.types.is_string(kind) and (is_dictionary or name == program.options.type):
+            field = field.with_type(_NAMES)  # event types: a handful of names, told by number
         wanted.append(field)
     condition = row_condition(program, schema)
     return SliceReader(files, pa.schema(wanted), program.options, program.types, condition)
