@@ -107,15 +107,23 @@ class _TextReader:
     def __init__(self, file: Path) -> None:
         self._raw = pa.OSFile(str(file), "rb")
         self._size = file.stat().st_size
+        self._is_compressed = _codec(file) is not None
+        self._blocks = 0
         self._reader: Any = None
 
     @property
     def position(self) -> int:
+        # Blocks are read ahead; a batch is one block, so that batches tell what has been used.
+        if not self._is_compressed:
+            return min(self._size, self._blocks * _BLOCK)
         return self._size if self._raw.closed else self._raw.tell()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         try:
-            yield from (batch for batch in self._reader if batch.num_rows)
+            for batch in self._reader:
+                self._blocks += 1
+                if batch.num_rows:
+                    yield batch
         except pa.ArrowInvalid:
             raise TypesChanged from None
 

@@ -65,6 +65,7 @@ class SequenceEngine:
         self._chunks: list[Chunk] = []
         self._ordinal = 0
         self._frontier = BEGINNING
+        self._processed_to = BEGINNING  # the watermark may be ahead of what the kernel has seen
         self._held = np.zeros(0, np.int64)
         self._parked = np.zeros((0, self._plan.length), np.int64)
         self._schema: pa.Schema | None = None
@@ -191,6 +192,11 @@ class SequenceEngine:
         return self._columns.layout
 
     @property
+    def is_partitioned(self) -> bool:
+        """Whether no event has come that lacks its key: until then the key, if any, is in use."""
+        return self._partitioned
+
+    @property
     def live_rows(self) -> int:
         """Events kept because they can still be part of a match."""
         return self._live_rows
@@ -250,6 +256,7 @@ class SequenceEngine:
     ) -> None:
         """Become the engine that had these live events; nothing it had delivered comes again."""
         self.watermark, self.latest = watermark, latest
+        self._processed_to = watermark
         batch = events.batch
         if batch.num_rows:
             self._learn(batch, events.open_schema)
@@ -339,7 +346,7 @@ class SequenceEngine:
             return
         times = self._live.slice("t", self._live.base, self._live.end)
         if not self._plan.is_monotone:
-            waiting = times > self.watermark
+            waiting = times > self._processed_to
             self._held = processed[waiting]
             processed = processed[~waiting]
             times = times[~waiting]
@@ -443,12 +450,14 @@ class SequenceEngine:
                 return []
             times = self._live.slice("t", first_new, self._ordinal)
             if self._lateness == 0 and times[-1] <= self.watermark:
+                self._processed_to = self.watermark
                 return self._run_range(first_new, self._ordinal)
         waiting = np.concatenate([self._held, new])
         times = self._live.take("t", waiting)
         order = np.lexsort((waiting, times))
         ready = int(np.searchsorted(times[order], self.watermark, side="right"))
         self._held = waiting[order[ready:]]
+        self._processed_to = self.watermark
         return self._run_ordinals(waiting[order[:ready]])
 
     def _process_at_once(self, first_new: int) -> list[Piece]:

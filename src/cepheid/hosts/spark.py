@@ -36,4 +36,8 @@ def explain_spark(
     chosen = make_options(options)
     if spark is not None:
         return plan_scan(spark, events, compiled, chosen).explain()
+    if getattr(events, "isStreaming", False):
+        from cepheid.hosts.spark_streaming import plan_stream  # noqa: PLC0415 (loads more)
+
+        return plan_stream(events, compiled, chosen).explain()
     return plan_batch(events, compiled, chosen).explain()

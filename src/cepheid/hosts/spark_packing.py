@@ -99,11 +99,10 @@ def open_pack(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
 class Unpacking:
     """Opens the packs a stateful operator wrote: matches, and the events it set aside.
 
-    `schema` is that of the rows to make; with `late_output` it ends with `late` and `reason`.
+    `schema` is that of the rows to make; it ends with `late` and `reason` if those are wanted.
     """
 
     schema: pa.Schema
-    late_output: bool
 
     def unpack(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of all packs."""

@@ -95,7 +95,7 @@ class DetectionProcessor(StatefulProcessor):
     def handleInputRows(  # type: ignore[override]  # noqa: N802 (Spark's name; rows are pandas)
         self,
         key: Any,
-        rows: Iterator[pd.DataFrame],
+        rows: Iterator[Any],  # of pandas DataFrames
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """The packs of one bucket."""

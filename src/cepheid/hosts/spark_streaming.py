@@ -1,9 +1,9 @@
 """The Spark Structured Streaming host: matches of a live stream, exactly once per checkpoint.
 
 The road of an event: watermark -> filter and project -> packed by bucket -> shuffle -> the stateful
-operator that holds the buckets' detectors -> matches, unpacked. Spark's own treatment of late rows
-is put out of action (see `_with_guard`): it drops rows at the watermark, decides by the previous
-micro-batch, and would lose events that are within the allowed lateness.
+operator that holds the buckets' detectors -> matches, unpacked. All of a program runs in the one
+operator. The set of matches depends on the events alone; an event that comes later than the allowed
+lateness is counted, and delivered on demand, never lost.
 """
 
 from __future__ import annotations
@@ -12,33 +12,121 @@ import hashlib
 import json
 import uuid
 import warnings
-from collections.abc import Sequence
-from functools import reduce
-from operator import or_
+from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.types import TimestampNTZType, TimestampType
 
-from cepheid.algebra.expression import ScalarType
 from cepheid.hosts.prepared_program import PreparedProgram, prepare_program
-from cepheid.hosts.spark_filter import EventTests, quoted, time_number
+from cepheid.hosts.spark_filter import EventTests
 from cepheid.hosts.spark_packing import EVERYWHERE, PACK_SCHEMA, ROUTE, Packing, Unpacking
+from cepheid.hosts.spark_routes import route_column
+from cepheid.hosts.spark_session import check_packages
 from cepheid.hosts.spark_stream_processor import STEP_SCHEMA, DetectionProcessor
 from cepheid.hosts.spark_types import arrow_schema, plain_schema, spark_schema
+from cepheid.hosts.spark_watermark import is_bad, unmarked, with_guard, with_watermark
 from cepheid.hosts.stream_bucket import StreamTask
 from cepheid.hosts.stream_clock import StreamClock
-from cepheid.hosts.stream_routing import Routing, declared_without, route
-from cepheid.model.errors import OptionError, PerformanceWarning
-from cepheid.model.event_time import MAX_TIME
+from cepheid.hosts.stream_routing import Routing, route
+from cepheid.model.errors import EnvironmentProblem, OptionError, PerformanceWarning
 from cepheid.model.options import Options
 from cepheid.planner.compiled_query import CompiledQuery
-from cepheid.planner.match_schema import scalar_type
 
-_WATERMARK_KEY = "spark.watermarkDelayMs"
-"""The column metadata by which Spark itself knows a watermark."""
-_SHOWN = "__cepheid_shown"
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPlan:
+    """A detection on a stream, ready to run; `own` are the event columns that travel."""
+
+    marked: DataFrame
+    tests: EventTests
+    routing: Routing
+    clock: StreamClock
+    query: CompiledQuery
+    own: pa.Schema
+
+    @property
+    def options(self) -> Options:
+        """The options of the detection."""
+        return self.tests.options
+
+    def matches(self) -> DataFrame:
+        """The streaming DataFrame of the matches, for output mode append."""
+        run = uuid.uuid4().hex
+        metric = f"cepheid_{self.query.name}_{run[:8]}"
+        form = plain_schema(self.tests.program.form.schema)
+        task = StreamTask(
+            self.query,
+            self.options,
+            self.own,
+            self.clock,
+            self.routing,
+            _fingerprint(self.tests.program, self.routing, self.own),
+            run,
+        )
+        packing = Packing(self.routing.stray_bucket, self.own)
+        packed = self._routed(f"{metric}_input").mapInArrow(packing.pack, PACK_SCHEMA)
+        found = (
+            with_guard(packed)
+            .groupBy("bucket")
+            .transformWithStateInPandas(
+                DetectionProcessor(task, form), STEP_SCHEMA, "append", "EventTime"
+            )
+        )
+        counts = [
+            sf.coalesce(sf.sum(name), sf.lit(0)).alias(name)
+            for name in ("matched", "late", "quarantined")
+        ]
+        rows = self._row_schema(form)
+        return (
+            found.observe(metric, *counts)
+            .select("matches", "aside")
+            .mapInArrow(Unpacking(rows).unpack, spark_schema(rows))
+        )
+
+    def explain(self) -> str:
+        """How the detection runs, for people."""
+        routing, types = self.routing, self.tests.program.types
+        said = "all types" if types is None else f"type in ({', '.join(types)})"
+        notes = ["host: Spark streaming", f"filtered before the shuffle: {said}"]
+        if self.clock.is_shown:
+            notes.append(f"watermark: set here, {self.options.lateness} behind the latest event")
+        else:
+            notes.append("watermark: the stream's own")
+        if routing.key is None:
+            notes.append(f"one bucket, in one task: {routing.reason}")
+        else:
+            notes.append(f"{routing.buckets} buckets by the key {routing.key}")
+        if routing.strays:
+            notes.append(
+                "events without a key go to every bucket; types= or columns that hold no nulls "
+                "say that there are none"
+            )
+        return "\n".join(notes)
+
+    def _routed(self, metric: str) -> DataFrame:
+        """The events that matter, each with its route; those that can match nothing are counted."""
+        needed = self.marked.filter(is_bad(self.clock, self.tests) | self.tests.matters())
+        if self.routing.key is None:
+            return needed.select(*unmarked(self.own))
+        code = route_column(self.routing, self.options, self.tests).alias(ROUTE)
+        routed = needed.select(*unmarked(self.own), code)
+        if self.routing.strays:
+            lacking = sf.count_if(sf.col(ROUTE) == sf.lit(EVERYWHERE)).alias("without_key")
+            return routed.observe(metric, lacking)
+        if self.routing.null_bucket is None:
+            undefined = sf.count_if(sf.col(ROUTE).isNull()).alias("null_keys")
+            return routed.observe(metric, undefined).filter(sf.col(ROUTE).isNotNull())
+        return routed
+
+    def _row_schema(self, form: pa.Schema) -> pa.Schema:
+        if not self.options.late_output:
+            return form
+        event = pa.struct(list(plain_schema(self.own)))
+        return pa.schema([*form, pa.field("late", event), pa.field("reason", pa.string())])
 
 
 def detect_stream(events: DataFrame, query: CompiledQuery, options: Options) -> DataFrame:
@@ -48,56 +136,46 @@ def detect_stream(events: DataFrame, query: CompiledQuery, options: Options) -> 
     option `lateness`. Late and unusable events are counted in the query's progress under a metric
     whose name starts with `cepheid`, and delivered too with `late_output=True`: in a row without a
     match, as the column `late`, with a `reason`.
+
+    The state is kept in `buckets` parts, by the key that all components share. An event whose key
+    is null lacks it, as far as one wide table can tell, so that it is compared with nothing and
+    concerns every key: it goes to every bucket. The option `types` says which attributes an event
+    type has, and a schema without nulls that all are there; then a null key matches nothing. Where
+    that cannot be exact (a program of several stages, or components that are compared in a chain
+    only) or there is no key, all events go through one task, with a warning.
     """
+    plan = plan_stream(events, query, options)
+    if plan.routing.key is None:
+        _warn_of_one_task(plan.routing.reason)
+    return plan.matches()
+
+
+def plan_stream(events: DataFrame, query: CompiledQuery, options: Options) -> StreamPlan:
+    """Check everything that can be checked on the driver and decide how to divide the work."""
+    check_packages()
+    _require_state_store(events.sparkSession)
+    if options.tie == "seqno" and options.id is None:
+        raise OptionError.of(
+            "no-arrival-order",
+            "tie='seqno' needs an order of arrival, which a micro-batch does not have",
+            help="name a column that increases with arrival by id=; it then decides ties",
+        )
     schema = arrow_schema(events.schema)
     program = prepare_program(query, options, schema)
     tests = EventTests(program, schema)
     routing = route(program, schema, options.buckets)
-    if routing.key is None:
-        _warn_of_one_task(routing.reason)
+    clock, marked = with_watermark(events, program, tests)
     own = pa.schema([schema.field(name) for name in program.columns(schema)])
-    clock, marked = _with_watermark(events, program, tests)
-    needed = marked.filter(_is_bad(clock, tests) | tests.matters())
-    routed = needed.select(*_unmarked(own))
-    if routing.key is not None:
-        routed = needed.select(*_unmarked(own), _route(routing, options, tests).alias(ROUTE))
-    run = uuid.uuid4().hex
-    metric = f"cepheid_{query.name}_{run[:8]}"
-    if routing.key is not None and routing.null_bucket is None:
-        undefined = sf.count_if(sf.col(ROUTE).isNull()).alias("undefined_keys")
-        routed = routed.observe(f"{metric}_input", undefined).filter(sf.col(ROUTE).isNotNull())
-    packed = routed.mapInArrow(Packing(routing.stray_bucket, own).pack, PACK_SCHEMA)
-    task = StreamTask(query, options, own, clock, routing, _fingerprint(program, routing, own), run)
-    form = plain_schema(program.form.schema)
-    found = (
-        _with_guard(packed)
-        .groupBy("bucket")
-        .transformWithStateInPandas(
-            DetectionProcessor(task, form), STEP_SCHEMA, "append", "EventTime"
+    return StreamPlan(marked, tests, routing, clock, query, own)
+
+
+def _require_state_store(spark: SparkSession) -> None:
+    if "RocksDB" not in (spark.conf.get(_PROVIDER, None) or ""):
+        raise EnvironmentProblem.of(
+            "state-store",
+            "a streaming detection keeps its state in RocksDB, which this session does not use",
+            help=f'spark.conf.set("{_PROVIDER}", "{_ROCKSDB}")',
         )
-    )
-    counted = found.observe(
-        metric,
-        *(sf.coalesce(sf.sum(name), sf.lit(0)).alias(name) for name in _COUNTED),
-    )
-    rows = _row_schema(form, own, options)
-    return counted.select("matches", "aside").mapInArrow(
-        Unpacking(rows, options.late_output).unpack, spark_schema(rows)
-    )
-
-
-_DERIVED_OUTSIDE = (
-    "derived-type-in-stream: an event of the stream has a type that a query of the program makes, "
-    "and lacks the key; give the query's RETURN another type"
-)
-_COUNTED = ("matched", "late", "quarantined")
-
-
-def _row_schema(form: pa.Schema, own: pa.Schema, options: Options) -> pa.Schema:
-    if not options.late_output:
-        return form
-    event = pa.struct(list(plain_schema(own)))
-    return pa.schema([*form, pa.field("late", event), pa.field("reason", pa.string())])
 
 
 def _warn_of_one_task(reason: str) -> None:
@@ -107,152 +185,6 @@ def _warn_of_one_task(reason: str) -> None:
         PerformanceWarning,
         stacklevel=5,
     )
-
-
-# -- the watermark --------------------------------------------------------------------------------
-
-
-def _with_watermark(
-    events: DataFrame, program: PreparedProgram, tests: EventTests
-) -> tuple[StreamClock, DataFrame]:
-    """The events with a watermark on them, and how to read it."""
-    name = program.options.end_column
-    marked = [field.name for field in events.schema.fields if _WATERMARK_KEY in field.metadata]
-    field = events.schema[name]
-    if marked and program.lateness:
-        raise OptionError.of(
-            "two-latenesses",
-            f"the stream has a watermark, and lateness={program.options.lateness!r} is given, too",
-            help="leave out lateness=, or the stream's own withWatermark",
-        )
-    if marked == [name]:
-        return StreamClock(is_timestamp=True, is_shown=False), events
-    if marked:
-        raise OptionError.of(
-            "other-watermark",
-            f"the stream has its watermark on `{marked[0]}`, but the time column is `{name}`",
-            help=f"put it on `{name}`, or none at all and say lateness=",
-        )
-    clock = StreamClock(is_timestamp=isinstance(field.dataType, TimestampType | TimestampNTZType))
-    time = time_number(tests.schema, program.options)
-    usable = tests.has_time() & (time < sf.lit(MAX_TIME)) & (time > sf.lit(-MAX_TIME))
-    # Lateness is taken off here, where it is exact, and not by Spark, in milliseconds.
-    shown = _shown(clock, time - sf.lit(program.lateness).cast("long"))
-    column = sf.timestamp_millis(sf.when(usable, shown).otherwise(sf.lit(0).cast("long")))
-    return clock, events.withColumn(_SHOWN, column).withWatermark(_SHOWN, "0 seconds")
-
-
-def _shown(clock: StreamClock, time: Column) -> Column:
-    """A time as positive milliseconds (see stream_clock)."""
-    if clock.is_timestamp:
-        time = sf.unix_millis(sf.timestamp_micros(time))
-    first, *later = clock.stretches
-    shown = sf.lit(first.shown) + sf.shiftright(
-        sf.greatest(time - sf.lit(first.start), sf.lit(0).cast("long")), first.shift
-    )
-    for stretch in later:
-        own = sf.lit(stretch.shown) + sf.shiftright(time - sf.lit(stretch.start), stretch.shift)
-        shown = sf.when(time >= sf.lit(stretch.start), own).otherwise(shown)
-    return shown
-
-
-def _is_bad(clock: StreamClock, tests: EventTests) -> Column:
-    """Rows without a type or a usable time.
-
-    The condition reads the column that carries the watermark, and so keeps Catalyst from moving the
-    filter below the watermark, where events of other types would no longer move it.
-    """
-    if clock.is_shown:
-        lost: Column = sf.col(_SHOWN) <= sf.timestamp_millis(sf.lit(0))
-    else:
-        lost = ~tests.has_time()
-    return lost | ~tests.has_type()
-
-
-def _unmarked(own: pa.Schema) -> list[Column]:
-    """The event columns without the watermark's metadata: Spark drops late rows by it."""
-    return [quoted(f.name).alias(f"c{number}", metadata={}) for number, f in enumerate(own)]
-
-
-def _with_guard(packed: DataFrame) -> DataFrame:
-    """A null that carries the watermark's metadata: an operator with timers asks for it.
-
-    Null is not at or before any watermark, so no row is dropped.
-    """
-    guard = sf.lit(None).cast("timestamp").alias("guard", metadata={_WATERMARK_KEY: 0})
-    return packed.select("*", guard)
-
-
-# -- buckets --------------------------------------------------------------------------------------
-
-
-def _route(routing: Routing, options: Options, tests: EventTests) -> Column:
-    """The bucket of an event, or a code for several (see Packing); null for none.
-
-    An event whose key is null, not absent, equals nothing: it can only match alone or among events
-    that lack theirs.
-    """
-    key = routing.key
-    assert key is not None
-    stray = sf.lit(routing.stray_bucket)
-    code = sf.lit(None).cast("int")
-    for attributes, types in [(key.of_any, ())] if key.of_any else key.groups().items():
-        columns = [_key_column(tests.schema, name) for name in attributes]
-        bucket = sf.pmod(sf.xxhash64(*columns), sf.lit(routing.buckets)).cast("int")
-        if routing.strays:
-            if routing.witnesses is None:
-                bucket = bucket + stray + sf.lit(1)
-            elif routing.witnesses:
-                is_witness = tests.is_of(routing.witnesses)
-                bucket = bucket + sf.when(is_witness, stray + sf.lit(1)).otherwise(sf.lit(0))
-        is_null = reduce(or_, (column.isNull() for column in columns))
-        if routing.derived:
-            bucket = sf.when(
-                tests.is_of(routing.derived) & is_null, sf.raise_error(sf.lit(_DERIVED_OUTSIDE))
-            ).otherwise(bucket)
-            is_null = is_null & ~tests.is_of(routing.derived)
-        own = sf.when(is_null, sf.lit(routing.null_bucket).cast("int")).otherwise(bucket)
-        if routing.strays:
-            own = sf.when(_is_absent(attributes, options, tests), sf.lit(EVERYWHERE)).otherwise(own)
-        code = own if not types else sf.when(tests.is_of(types), own).otherwise(code)
-    usable = tests.has_type() & tests.has_time()
-    return sf.when(usable, code).otherwise(sf.lit(0)).cast("int")
-
-
-def _is_absent(attributes: Sequence[str], options: Options, tests: EventTests) -> Column:
-    """Whether an event does not have its whole key (SPEC A2.3)."""
-    is_null = reduce(
-        or_,
-        (
-            quoted(name).isNull() if tests.schema.get_field_index(name) >= 0 else sf.lit(True)
-            for name in attributes
-        ),
-    )
-    if options.types is None:
-        return is_null
-    undeclared: Column = ~tests.is_of(options.types) & is_null
-    lacking = declared_without(attributes, options)
-    return tests.is_of(lacking) | undeclared if lacking else undeclared
-
-
-def _key_column(schema: pa.Schema, name: str) -> Column:
-    """A key attribute as a column whose equal values have equal hashes; null where undefined."""
-    where = schema.get_field_index(name)
-    kind = None if where < 0 else schema.field(where).type
-    column = quoted(name)
-    match ScalarType.UNKNOWN if kind is None else scalar_type(kind):
-        case ScalarType.INT:
-            return column.cast("long")
-        case ScalarType.FLOAT:
-            number = column.cast("double") + sf.lit(0.0)  # -0.0 equals 0.0
-            return sf.when(~sf.isnan(number), number)
-        case ScalarType.STRING | ScalarType.BOOL | ScalarType.TIMESTAMP:
-            return column
-        case ScalarType.UNKNOWN:
-            return sf.lit(None).cast("long")  # never equal to anything
-
-
-# -- identity -------------------------------------------------------------------------------------
 
 
 def _fingerprint(program: PreparedProgram, routing: Routing, own: pa.Schema) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cepheid.hosts import stream_state
 from cepheid.hosts.in_process import Detector
@@ -143,10 +144,24 @@ class Bucket:
         after, is_fresh = self._stored(header.next(token), detector, marks)
         after, delete, register = self._timers(after, detector, watermark_ms, fired)
         self._store.set_header(after.to_bytes())
-        if is_fresh:
+        if is_fresh and not self._is_slowed(detector):
             size = _MEMORY_PER_STORED_BYTE * sum(s.size for s in after.segments)
             self._cache.keep((self._task.run, self._number), _Kept(detector, token, size))
         return Step(matches, late, quarantined, delete, register)
+
+    def _is_slowed(self, detector: Detector) -> bool:
+        """Whether it left its key for an event without one, and could go back now that it is gone.
+
+        Built anew from the state, it will use the key again.
+        """
+        routing = self._task.routing
+        if not routing.strays or self._number == routing.stray_bucket:
+            return False
+        (engine,) = detector.engines
+        if engine.is_partitioned:
+            return False
+        live, _ = engine.live_table()
+        return routing.is_whole(live, self._task.options)
 
     # -- bringing the detector up ---------------------------------------------------------------
 
@@ -168,8 +183,8 @@ class Bucket:
         if version == header.version:
             return True
         news = []
-        for stage in range(len(header.stages)):
-            tables = stream_state.read_stage(self._store, header, stage, after=version)
+        for number in range(len(header.stages)):
+            tables = stream_state.read_stage(self._store, header, number, after=version)
             if tables is None:
                 return False
             news.append(tables)
@@ -215,23 +230,25 @@ class Bucket:
     ) -> tuple[pa.RecordBatch, pa.Table]:
         """The events to use, in order of time and then of arrival, and the late ones."""
         arrivals = sorted(arrivals, key=lambda a: (a.task, a.number))
-        table = pa.Table.from_batches([a.events for a in arrivals]).combine_chunks()
-        batch = table.to_batches()[0]
+        batch = pa.Table.from_batches([a.events for a in arrivals]).combine_chunks().to_batches()[0]
         times, bad = event_times(batch, self._task.options)
+        late: pa.Table = self._task.schema.empty_table()
         is_late = times < watermark
         if bad is not None:
             is_late &= ~bad
         if is_late.any():
-            is_copy = np.repeat(
-                [a.is_copy for a in arrivals], [a.events.num_rows for a in arrivals]
-            )
-            late = table.filter(pa.array(is_late & ~is_copy))
+            sizes = [a.events.num_rows for a in arrivals]
+            is_copy = np.repeat([a.is_copy for a in arrivals], sizes)
+            late = pa.Table.from_batches([batch.filter(pa.array(is_late & ~is_copy))])
             used = np.flatnonzero(~is_late)
-            order = used[np.argsort(times[used], kind="stable")]
-            return batch.take(pa.array(order)), late
-        if not bool((times[1:] >= times[:-1]).all()):
+            batch, times = batch.take(pa.array(used)), times[used]
+        options = self._task.options
+        if options.tie == "seqno" and options.id is not None:
+            rank = pc.rank(batch.column(options.id)).to_numpy()
+            batch = batch.take(pa.array(np.lexsort((rank, times))))
+        elif not bool((times[1:] >= times[:-1]).all()):
             batch = batch.take(pa.array(np.argsort(times, kind="stable")))
-        return batch, self._task.schema.empty_table()
+        return batch, late
 
     # -- storing --------------------------------------------------------------------------------
 

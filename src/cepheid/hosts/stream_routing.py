@@ -22,7 +22,6 @@ from cepheid.algebra.expression import Attribute, Compare, Expression, conjuncts
 from cepheid.hosts.division import KeyByType, Undivided, key_of
 from cepheid.hosts.matches import Flat, Matches, Piece
 from cepheid.hosts.prepared_program import PreparedProgram
-from cepheid.hosts.store import View
 from cepheid.model.options import Options
 from cepheid.planner.sequence_plan import SequencePlan
 
@@ -64,7 +63,7 @@ class Routing:
             return matches
         pieces = []
         for piece in matches.pieces:
-            whole = self._has_whole_key(piece.view, options)
+            whole = self._has_whole_key(piece.view.table, options)
             if bucket != self.stray_bucket and whole.all():
                 pieces.append(piece)
                 continue
@@ -74,9 +73,13 @@ class Routing:
             pieces.append(Piece(Flat(rows[mine]), piece.view))
         return Matches(matches.form, pieces)
 
-    def _has_whole_key(self, view: View, options: Options) -> np.ndarray:
+    def is_whole(self, events: pa.Table, options: Options) -> bool:
+        """Whether every one of these events has its key."""
+        return bool(self._has_whole_key(events, options).all())
+
+    def _has_whole_key(self, table: pa.Table, options: Options) -> np.ndarray:
         assert self.key is not None
-        table, key = view.table, self.key
+        key = self.key
         if key.of_any is not None:
             whole = _all_valid(table, key.of_any)
             lacking = declared_without(key.of_any, options)
