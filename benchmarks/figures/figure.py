@@ -24,8 +24,8 @@ Record = Mapping[str, Any]
 class Point:
     """One plan at one place of the x-axis: what it counted and how fast it was.
 
-    `counters` are those of the whole run over `events` events; `unit` names a speed's numerator.
-    `stopped` says why there is no time, or only the time of a part.
+    `counters` are those of the whole run over `events` events. `stopped` says why there is no time,
+    or only the time of a part.
     """
 
     panel: str
