@@ -1,8 +1,8 @@
 """The compiled engine gives the oracle's answer on random queries, however streams are fed.
 
-150 query shapes times 120 streams, each fed whole, in random cuts with snapshot and restore between
-them, and in disorder within the allowed lateness. CEPHEID_VOLUME=3 makes it three times as many
-shapes. A difference names its seed: `random_case(seed)`, `random_rows(seed * 1000 + stream)`.
+150 query shapes times 120 streams, each fed whole, and every other one in random cuts with snapshot
+and restore between them, or in disorder within the allowed lateness. CEPHEID_VOLUME=3 makes it three
+times as many shapes. A difference names its seed: `random_case(seed)`, `random_rows(seed * 1000 + stream)`.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ def test_engine_equals_oracle(first: int) -> None:
             rows = random_rows(seed * 1000 + stream)
             expected = oracle_answer(case, rows)
             compared += expected.total()
-            answers = {
-                "whole": whole(query, case, rows),
-                "in cuts": in_cuts(query, case, rows, stream),
-                "in disorder": in_disorder(query, case, rows, stream),
-            }
+            answers = {"whole": whole(query, case, rows)}
+            if stream % 2:
+                answers["in cuts"] = in_cuts(query, case, rows, stream)
+            else:
+                answers["in disorder"] = in_disorder(query, case, rows, stream)
             for how, found in answers.items():
                 assert found == expected, (
                     f"{case} stream {stream} {how}: missing {expected - found}, "
