@@ -1,8 +1,8 @@
 """The compiled engine gives the oracle's answer on random queries, however streams are fed.
 
 150 query shapes times 120 streams, each fed whole, and every other one in random cuts with snapshot
-and restore between them, or in disorder within the allowed lateness. CEPHEID_VOLUME=3 makes it three
-times as many shapes. A difference names its seed: `random_case(seed)`, `random_rows(seed * 1000 + stream)`.
+and restore between them, or in disorder within the allowed lateness. CEPHEID_VOLUME=3 makes it 3
+times as many shapes. A difference names its seed and stream.
 """
 
 from __future__ import annotations

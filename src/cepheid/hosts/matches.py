@@ -15,6 +15,7 @@ from cepheid.hosts.match_columns import event_column
 from cepheid.hosts.memory import room
 from cepheid.hosts.store import View
 from cepheid.kernels.expand import expand_groups
+from cepheid.kernels.sequence_source import SequenceShape
 from cepheid.model.errors import LimitExceeded
 from cepheid.planner.match_schema import MatchForm
 
@@ -42,6 +43,24 @@ class Groups:
     def __len__(self) -> int:
         """How many matches, not groups."""
         return int(self.count.sum())
+
+
+def kernel_output(
+    shape: SequenceShape, out: dict[str, np.ndarray], filled: int, listed: int
+) -> Flat | Groups:
+    """What a kernel wrote, copied: its buffers are used again."""
+    first = 1 if shape.factorised else 0
+    rows = np.empty((filled, shape.length - first), np.int64)
+    for state in range(first, shape.length):
+        rows[:, state - first] = out[f"out{state}"][:filled]
+    if not shape.factorised:
+        return Flat(rows)
+    return Groups(
+        rows,
+        out["out_from"][:filled].copy(),
+        out["out_count"][:filled].copy(),
+        out["listed"][:listed].copy(),
+    )
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from cepheid.algebra.expression import ScalarType
 from cepheid.hosts.event_columns import AbsentKey, EventColumns, unknown_column
 from cepheid.hosts.ingest import EventBatch
 from cepheid.hosts.match_columns import holds_for
-from cepheid.hosts.matches import Flat, Groups, Matches, Piece
+from cepheid.hosts.matches import Flat, Groups, Matches, Piece, kernel_output
 from cepheid.hosts.negation import NegationProbes
 from cepheid.hosts.plain_columns import MOST_PLAIN_TYPES, PlainColumns
 from cepheid.hosts.set_aside import SetAside, event_times
@@ -143,7 +143,9 @@ class SequenceEngine:
         taken, selected = self._stacks.run_plain(
             inputs,
             batch.num_rows,
-            lambda out, filled, listed: parts.append(self._part(out, filled, listed)),
+            lambda out, filled, listed: parts.append(
+                kernel_output(self.layout.shape, out, filled, listed)
+            ),
         )
         self._order_base += len(selected)
         if taken:
@@ -508,7 +510,7 @@ class SequenceEngine:
         pieces: list[Piece] = []
 
         def deliver(out: dict[str, np.ndarray], filled: int, listed: int) -> None:
-            part = self._part(out, filled, listed)
+            part = kernel_output(self.layout.shape, out, filled, listed)
             if isinstance(part, Flat) and self.layout.needs_flat_rows:
                 part = Flat(self._chosen(part.rows, view))
             pieces.append(Piece(part, view))
@@ -530,22 +532,6 @@ class SequenceEngine:
             "ci": self._columns.ints,
             "cf": self._columns.floats,
         }
-
-    def _part(self, out: dict[str, np.ndarray], filled: int, listed: int) -> Flat | Groups:
-        """What the kernel wrote, copied: its buffers are used again."""
-        shape = self.layout.shape
-        first = 1 if shape.factorised else 0
-        rows = np.empty((filled, shape.length - first), np.int64)
-        for state in range(first, shape.length):
-            rows[:, state - first] = out[f"out{state}"][:filled]
-        if not shape.factorised:
-            return Flat(rows)
-        return Groups(
-            rows,
-            out["out_from"][:filled].copy(),
-            out["out_count"][:filled].copy(),
-            out["listed"][:listed].copy(),
-        )
 
     def _prune_time(self) -> int:
         """Stack entries at or before this are gone for good, whatever still arrives."""
