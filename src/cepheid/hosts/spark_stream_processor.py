@@ -92,7 +92,7 @@ class DetectionProcessor(StatefulProcessor):
             handle.getValueState("header", _DATA), handle.getMapState("segments", _NUMBER, _DATA)
         )
 
-    def handleInputRows(  # type: ignore[override]  # noqa: N802 (Spark's name; rows are pandas)
+    def handleInputRows(  # noqa: N802 (Spark's name; rows are pandas)
         self,
         key: Any,
         rows: Iterator[Any],  # of pandas DataFrames
