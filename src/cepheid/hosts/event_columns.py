@@ -108,9 +108,11 @@ class EventColumns:
         return self.keys.codes(values)
 
     def _key_values(self, column: Column, kind: ScalarType) -> np.ndarray:
-        if kind is not ScalarType.FLOAT:
+        if ScalarType.FLOAT not in (kind, column.type):
             return self._kernel_values(column, column.type)
-        floats = self._kernel_values(column, kind)  # whole numbers in some batches are floats too
+        floats = self._kernel_values(
+            column, ScalarType.FLOAT
+        )  # whole numbers in some batches are floats too
         values = (floats + 0.0).view(np.int64).copy()  # -0.0 equals 0.0
         values[np.isnan(floats)] = NULL_INT
         values[floats == ABSENT_FLOAT] = ABSENT_INT
