@@ -175,7 +175,7 @@ class SimulatedStream:
 
     def _arrivals(self, rows: Sequence[dict[str, Any]]) -> dict[int, list[Arrival]]:
         table = pa.Table.from_pylist(list(rows), schema=self.schema)
-        if self.routing.key is not None:
+        if not self.routing.is_one_task:
             codes = [route_of(row, self) for row in rows]
             kept = [i for i, code in enumerate(codes) if code is not None]
             table = table.take(pa.array(kept, pa.int64())).append_column(
@@ -193,7 +193,8 @@ class SimulatedStream:
 def route_of(row: dict[str, Any], stream: SimulatedStream) -> int | None:
     """The route that Spark computes as a column (tests of the Spark host compare the answers)."""
     routing, options = stream.routing, stream.options
-    assert routing.key is not None
+    if routing.key is None:
+        return _hash(routing, (row[options.end_column],))
     kind = row[options.type]
     if kind is None or row[options.end_column] is None:
         return 0

@@ -295,6 +295,19 @@ def test_ids_decide_between_events_of_one_instant_when_asked_to() -> None:
     assert [(m["x"]["event"], m["y"]["event"]) for m in stream.matches] == [(1, 2)]
 
 
+def test_equal_events_are_told_apart_across_batches_and_restarts() -> None:
+    query = "EVENT A x WHERE x.v > 0"
+    twin = {"event": 1, "type": "A", "ts": 5, "k": 1, "v": 1}
+    stream = SimulatedStream(query, SCHEMA, buckets=3)
+    for _ in range(3):
+        stream.batch(wide([twin]))
+        stream.restart()
+    assert streamed(stream) == in_process(query, wide([twin] * 3))
+    assert len(streamed(stream)) == 3
+    stream.heartbeat(1_000)
+    assert stream.segments == 0
+
+
 def test_a_witness_of_any_key_stands_against_events_that_all_lack_theirs() -> None:
     """The absent rule: without a key, x and z are compared with no event (SPEC A2.3, F)."""
     query = QUERIES["negated middle"]

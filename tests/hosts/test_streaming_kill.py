@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 JOB = Path(__file__).with_name("streaming_job.py")
 KILLS = int(os.environ.get("CEPHEID_KILLS", "5"))
 BATCHES = 6 * KILLS
-PATIENCE = 240
+PATIENCE = 900
 SCHEMA = pa.schema(
     [("event", pa.int64()), ("type", pa.string()), ("ts", pa.int64()), ("id", pa.int64())]
 )

@@ -30,7 +30,9 @@ def route_column(routing: Routing, options: Options, tests: EventTests) -> Colum
     that lack theirs.
     """
     key = routing.key
-    assert key is not None
+    if key is None:
+        time = quoted(options.end_column)
+        return sf.pmod(sf.xxhash64(time), sf.lit(routing.buckets)).cast("int")
     stray = sf.lit(routing.stray_bucket)
     code = sf.lit(None).cast("int")
     for attributes, types in [(key.of_any, ())] if key.of_any else key.groups().items():

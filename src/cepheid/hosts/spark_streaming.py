@@ -96,8 +96,10 @@ class StreamPlan:
             notes.append(f"watermark: set here, {self.options.lateness} behind the latest event")
         else:
             notes.append("watermark: the stream's own")
-        if routing.key is None:
+        if routing.is_one_task:
             notes.append(f"one bucket, in one task: {routing.reason}")
+        elif routing.by_instant:
+            notes.append(f"{routing.buckets} buckets by time stamp: each match is one event")
         else:
             notes.append(f"{routing.buckets} buckets by the key {routing.key}")
         if routing.strays:
@@ -110,14 +112,14 @@ class StreamPlan:
     def _routed(self, metric: str) -> DataFrame:
         """The events that matter, each with its route; those that can match nothing are counted."""
         needed = self.marked.filter(is_bad(self.clock, self.tests) | self.tests.matters())
-        if self.routing.key is None:
+        if self.routing.is_one_task:
             return needed.select(*unmarked(self.own))
         code = route_column(self.routing, self.options, self.tests).alias(ROUTE)
         routed = needed.select(*unmarked(self.own), code)
         if self.routing.strays:
             lacking = sf.count_if(sf.col(ROUTE) == sf.lit(EVERYWHERE)).alias("without_key")
             return routed.observe(metric, lacking)
-        if self.routing.null_bucket is None:
+        if self.routing.key is not None and self.routing.null_bucket is None:
             undefined = sf.count_if(sf.col(ROUTE).isNull()).alias("null_keys")
             return routed.observe(metric, undefined).filter(sf.col(ROUTE).isNotNull())
         return routed
@@ -145,7 +147,7 @@ def detect_stream(events: DataFrame, query: CompiledQuery, options: Options) -> 
     only) or there is no key, all events go through one task, with a warning.
     """
     plan = plan_stream(events, query, options)
-    if plan.routing.key is None:
+    if plan.routing.is_one_task:
         _warn_of_one_task(plan.routing.reason)
     return plan.matches()
 

@@ -307,9 +307,9 @@ class Bucket:
 
 
 def _needs_state(engine: SequenceEngine) -> bool:
-    """Whether past events can matter: not to a query that looks at single events."""
+    """Whether past events can matter: where single events match, only to number equal ones."""
     plan = engine.prepared.plan
-    return plan.length > 1 or bool(plan.negations)
+    return plan.length > 1 or bool(plan.negations) or engine.options.id is None
 
 
 def _horizon(engine: SequenceEngine) -> int | None:

@@ -30,7 +30,8 @@ DEFAULT_BUCKETS = 64
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """`key` None: everything in one bucket, for `reason`. `witnesses`: types of negated components.
+    """`key` None: everything in one bucket, for `reason`; or, where each match is one event, spread
+    `by_instant`, which keeps equal events together. `witnesses`: types of negated components.
 
     `strays` says that events may lack their key, so that there is a stray bucket. A null key equals
     nothing, which keeps an event out of every match but one of its own: `is_lone`. `derived` are
@@ -43,7 +44,13 @@ class Routing:
     witnesses: tuple[str, ...] | None = ()
     is_lone: bool = False
     derived: tuple[str, ...] = ()
+    by_instant: bool = False
     reason: str = ""
+
+    @property
+    def is_one_task(self) -> bool:
+        """Whether all events must meet in one bucket."""
+        return self.key is None and not self.by_instant
 
     @property
     def stray_bucket(self) -> int:
@@ -107,9 +114,11 @@ def _all_valid(table: pa.Table, names: Collection[str]) -> np.ndarray:
 def route(program: PreparedProgram, events: pa.Schema, buckets: int | None) -> Routing:
     """How the events of a program are spread over buckets."""
     key = key_of(program)
-    if isinstance(key, Undivided):
-        return Routing(1, None, reason=key.reason)
     wanted = buckets or DEFAULT_BUCKETS
+    if isinstance(key, Undivided):
+        if not program.is_chained and not _needs_others(program.stages[0].plan):
+            return Routing(wanted, None, by_instant=True)
+        return Routing(1, None, reason=key.reason)
     is_lone = any(stage.plan.length == 1 for stage in program.stages)
     derived = tuple(stage.query.event_type for stage in program.stages[:-1])
     makes_lone = any(stage.plan.length == 1 for stage in program.stages[:-1])
@@ -128,6 +137,11 @@ def route(program: PreparedProgram, events: pa.Schema, buckets: int | None) -> R
     negated = [n.types for n in plan.negations]
     types = tuple(sorted({name for types in negated for name in types})) if all(negated) else None
     return Routing(wanted, key, strays=True, witnesses=types, is_lone=is_lone)
+
+
+def _needs_others(plan: SequencePlan) -> bool:
+    """Whether a match depends on more than one event."""
+    return plan.length > 1 or bool(plan.negations)
 
 
 def _may_lack_key(

@@ -104,7 +104,7 @@ class SequencePlan:
         """An event older than the watermark by this much matters no more; None: never so."""
         reaches = [n.reach + 1 for n in self.negations if n.place is not Place.MIDDLE]
         if self.length == 1:
-            return max([0, *reaches])
+            return max([1, *reaches])  # equal events of one instant are numbered
         return None if self.window is None else max([self.window, *reaches])
 
     def index(self, variable: str) -> int:
