@@ -31,7 +31,7 @@ from cepheid.model.errors import LimitExceeded
 from cepheid.model.event_time import MAX_TIME
 from cepheid.planner.match_schema import scalar_type, wider_type
 from cepheid.planner.prepare import Prepared
-from cepheid.planner.sequence_layout import Layout, lay_out
+from cepheid.planner.sequence_layout import Layout
 
 BEGINNING = -(2**62)
 END_OF_TIME = 2**62
@@ -275,12 +275,8 @@ class SequenceEngine:
     # -- building up ----------------------------------------------------------------------------
 
     def _start_over(self) -> None:
-        layout = lay_out(
-            self._plan,
-            lambda name: self._column_types.get(name, ScalarType.UNKNOWN),
-            self.options.plan,
-            partitioned=self._partitioned,
-            undoable=self._lateness > 0,
+        layout = self.prepared.layout(
+            self._column_types, partitioned=self._partitioned, undoable=self._lateness > 0
         )
         # Events that never come out of order and have no witnesses to probe need not be kept in
         # arrays: the stacks have all they need, and a rebuild reads the chunks again.

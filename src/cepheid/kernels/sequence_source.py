@@ -14,6 +14,7 @@ Cost: O(1) per relevant row plus the size of the output. Its twin is `tests/orac
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 DONE = 0
 OUTPUT_FULL = 1
@@ -125,6 +126,7 @@ class _Text:
 # Times and windows are bounded (model/event_time.py), so the differences do not overflow.
 
 
+@lru_cache(maxsize=1024)
 def sequence_source(shape: SequenceShape) -> str:
     """The text of a module with two compiled functions for the shape: `kernel` and `plain`.
 

@@ -9,6 +9,7 @@ Cost: O(witnesses in the interval) per candidate.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class ProbeShape:
         return tuple(names)
 
 
+@lru_cache(maxsize=1024)
 def probe_source(shape: ProbeShape) -> str:
     """The text of a module with one compiled function `probe`."""
     out = ["@numba.njit(cache=True, nogil=True)", f"def probe({', '.join(shape.arguments())}):"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -20,12 +21,13 @@ from cepheid.algebra.expression import (
 from cepheid.algebra.fingerprint import fingerprint
 from cepheid.algebra.query import Query
 from cepheid.algebra.typing import check_predicate, coerce
-from cepheid.model.diagnostics import Diagnostic, did_you_mean
+from cepheid.model.diagnostics import Diagnostic, SourceText, did_you_mean
 from cepheid.model.errors import DataError, QueryError
 from cepheid.model.event_time import TimeDomain, parse_duration
 from cepheid.model.options import Options
 from cepheid.optimizer.optimizer import Optimised, optimise
 from cepheid.planner.match_schema import MatchForm, scalar_type
+from cepheid.planner.sequence_layout import Layout, lay_out
 from cepheid.planner.sequence_plan import Place, SequencePlan, plan_sequence
 
 
@@ -48,6 +50,23 @@ class Prepared:
     lateness: int
     needed_columns: tuple[str, ...]
     column_types: Mapping[str, ScalarType]
+    layouts: dict[object, Layout] = field(default_factory=dict, compare=False, repr=False)
+
+    def layout(
+        self, types: Mapping[str, ScalarType], *, partitioned: bool, undoable: bool
+    ) -> Layout:
+        """How the plan runs over columns of these types; worked out once for each."""
+        asked = (tuple(types.get(name) for name in self.needed_columns), partitioned, undoable)
+        known = self.layouts.get(asked)
+        if known is None:
+            known = self.layouts[asked] = lay_out(
+                self.plan,
+                lambda name: types.get(name, ScalarType.UNKNOWN),
+                self.options.plan,
+                partitioned=partitioned,
+                undoable=undoable,
+            )
+        return known
 
 
 def prepare(
@@ -60,8 +79,51 @@ def prepare(
 ) -> Prepared:
     """Bind, optimise, plan and check a query; errors name the column and the place in the query.
 
-    `open_schema`: columns the schema lacks may still come (events given as dicts).
+    `open_schema`: columns the schema lacks may still come (events given as dicts). What has been
+    prepared is kept, because detectors of one query are made again and again: a stream's bucket
+    restores its own for every batch.
     """
+    names = tuple(known_parameters)
+    if query.source is None:
+        return _prepare(query, options, events, open_schema, names)
+    return _prepared(query, query.source, _Told(options), events, open_schema, names)
+
+
+class _Told:
+    """Options compared by what they say: mappings have no hash."""
+
+    __slots__ = ("options", "words")
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.words = repr(options)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Told) and self.words == other.words
+
+    def __hash__(self) -> int:
+        return hash(self.words)
+
+
+@lru_cache(maxsize=512)
+def _prepared(
+    query: Query,
+    source: SourceText,  # tells apart `1`, `1.0` and `true`, which are equal in Python
+    told: _Told,
+    events: pa.Schema,
+    open_schema: bool,
+    known_parameters: tuple[str, ...],
+) -> Prepared:
+    return _prepare(query, told.options, events, open_schema, known_parameters)
+
+
+def _prepare(
+    query: Query,
+    options: Options,
+    events: pa.Schema,
+    open_schema: bool,
+    known_parameters: tuple[str, ...],
+) -> Prepared:
     domain = time_domain(events, options)
     bound = bind_query(query, domain, options.params, known=known_parameters)
     optimised = optimise(bound.pattern, off=options.plan.rules_off)
