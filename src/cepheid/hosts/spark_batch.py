@@ -85,7 +85,8 @@ class BatchPlan:
                 divided = _repartitioned(self.needed, number, self.tests.key_columns(key))
             case ByInstant():
                 instant = [quoted(options.end_column)]
-                divided = _repartitioned(self.needed, number, instant)
+                named = options.id is not None and number is None  # equal rows have other ids
+                divided = self.needed if named else _repartitioned(self.needed, number, instant)
             case BySlices(slices):
                 divided = self._sliced(slices)
                 order = [sf.col(SLICE), *order]
@@ -127,9 +128,13 @@ def plan_batch(events: Any, query: CompiledQuery, options: Options) -> BatchPlan
         EventTests(program, sources.schema, part.lacking if sources.by_table else None)
         for part in sources.parts
     ]
+    key = key_of(program)
+    # Small numbers instead of names make rows lighter; a key by type still asks for the names.
+    is_by_type = isinstance(key, KeyByType) and key.of_any is None
+    names = None if is_by_type else tests[0].types_worth_numbers()
     needed = together(
         [
-            part.frame.filter(test.matters()).select(*map(quoted, columns))
+            part.frame.filter(test.matters()).select(*test.selected(columns, names))
             for part, test in zip(sources.parts, tests, strict=True)
         ]
     )
@@ -138,12 +143,13 @@ def plan_batch(events: Any, query: CompiledQuery, options: Options) -> BatchPlan
         "rows without type or usable time match nothing (spark_batch.quarantined has them)",
         _columns_note(columns, sources.schema),
     ]
-    division = _divide(needed, sources, tests, notes)
+    division = _divide(key, needed, sources, tests, notes)
     task = DetectionTask(
         query,
         options,
         plain_schema(program.form.schema),
         tuple(columns) + ((SLICE,) if isinstance(division, BySlices) else ()),
+        names,
         sources.lacking,
         division.slices if isinstance(division, BySlices) else None,
         None if options.close_at_end else _end_of_time(sources, program, notes),
@@ -167,14 +173,19 @@ def quarantined(events: DataFrame, options: Options | None = None) -> DataFrame:
 
 
 def _divide(
-    needed: DataFrame, sources: Sources, tests: list[EventTests], notes: list[str]
+    key: KeyByType | Undivided,
+    needed: DataFrame,
+    sources: Sources,
+    tests: list[EventTests],
+    notes: list[str],
 ) -> Division:
     program, options = tests[0].program, tests[0].options
-    key = key_of(program)
     if isinstance(key, KeyByType):
         key = _key_all_events_have(key, sources, tests, notes)
     if isinstance(key, KeyByType):
         notes.append(f"divided by the key {key} into {_partition_note(needed, options)}")
+        if not isinstance(reach_of(program), Undivided):
+            notes.append("plan={'partition': 'none'} would divide by time: for keys of uneven size")
         return ByKey(key)
     notes.append(f"not divided by key: {key.reason}")
     reach = reach_of(program)

@@ -28,6 +28,8 @@ from cepheid.planner.match_schema import scalar_type
 from cepheid.planner.sequence_plan import Component, Negation
 
 _MICROSECONDS_PER_DAY = 86_400_000_000
+_MOST_NUMBERS = 100
+"""More types than this take longer to compare with than to carry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,27 @@ class EventTests:
         if not (where >= 0 and pa.types.is_string(self.schema.field(where).type)):
             column = column.cast("string")
         return column.isin(*sorted(types))
+
+    def types_worth_numbers(self) -> tuple[str, ...] | None:
+        """The wanted types in order, when a type can travel as its place among them."""
+        types = self.program.types
+        where = self.schema.get_field_index(self.options.type)
+        is_text = where >= 0 and pa.types.is_string(self.schema.field(where).type)
+        return types if types is not None and is_text and len(types) <= _MOST_NUMBERS else None
+
+    def selected(self, columns: list[str], types: tuple[str, ...] | None) -> list[Column]:
+        """The columns, the type as its place in `types` where they are given."""
+        chosen = []
+        for name in columns:
+            column = quoted(name)
+            if types is not None and name == self.options.type:
+                numbered = sf.lit(None).cast("byte")
+                for number, each in reversed(list(enumerate(types))):
+                    found = sf.lit(number).cast("byte")
+                    numbered = sf.when(column == sf.lit(each), found).otherwise(numbered)
+                column = numbered.alias(name)
+            chosen.append(column)
+        return chosen
 
     def key_columns(self, key: KeyByType) -> list[Column]:
         """The key of each row, in a form that is equal where the engine finds it equal."""

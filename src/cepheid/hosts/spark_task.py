@@ -36,15 +36,17 @@ class DetectionTask:
 
     The query travels as text; its translation is remembered in the worker's process, and kernels
     come from the disk. `schema` is that of the matches on Spark; `columns` names those of the
-    input, since mapInArrow stumbles over names with dots. `lacking` holds, for each source, the
-    columns that its events do not have. `end` is how far time has run when it must not run on for
-    ever (close_at_end=False): a partition does not see the others' last events.
+    input, since mapInArrow stumbles over names with dots; `types` are the names behind the numbers
+    of the type column. `lacking` holds, for each source, the columns that its events do not have.
+    `end` is how far time has run when it must not run on for ever (close_at_end=False): a partition
+    does not see the others' last events.
     """
 
     query: CompiledQuery
     options: Options
     schema: pa.Schema
     columns: tuple[str, ...] = ()
+    types: tuple[str, ...] | None = None
     lacking: tuple[frozenset[str], ...] | None = None
     slices: TimeSlices | None = None
     end: int | None = None
@@ -80,8 +82,14 @@ class DetectionTask:
             yield from self._written(last)
 
     def _named(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        where = self.columns.index(self.options.type) if self.types is not None else -1
+        names = pa.array(self.types or (), pa.string())
         for batch in batches:
-            yield batch.rename_columns(list(self.columns))
+            named = batch.rename_columns(list(self.columns))
+            if where >= 0:
+                kinds = pa.DictionaryArray.from_arrays(named.column(where), names)
+                named = named.set_column(where, self.options.type, kinds)
+            yield named
 
     def _events(self, table: pa.Table) -> Any:
         """The events alone, with what their tables lack."""
