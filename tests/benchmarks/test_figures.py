@@ -11,7 +11,7 @@ from benchmarks.__main__ import module_of
 from benchmarks.figures import FIGURES
 from benchmarks.figures.claims import write_claims
 from benchmarks.figures.figure import HERE, Figure
-from benchmarks.figures.joins import Join
+from benchmarks.figures.joins import MOST_PAIRS, Join
 from benchmarks.figures.measuring import selectivity
 from benchmarks.figures.plans import AIS, BASIC, COMBINED, DYNAMIC, MULTI_PAIS, PAIS_SELECTION
 from benchmarks.figures.sase_fig08.run import measured_selectivity, simulated_types
@@ -115,11 +115,23 @@ def test_figures_with_joins_measure_cepheid_without_them(name: str) -> None:
 
 
 def test_the_join_is_written_with_order_and_window() -> None:
-    text = Join("events", 3, 50, ("attr1",), ("attr2",)).sql()
+    text = Join(3, 50, ("attr1",), ("attr2",)).sql("events")
     assert "e1.attr1 = e2.attr1 AND e1.attr2 - e2.attr2 = 0 AND e1.ts < e2.ts" in text
     assert text.count("< 50") == 1
     assert "bucket" not in text
-    assert "e2.bucket = e3.bucket" in Join("events", 3, 50, ("attr1",), bucketed=True).sql()
+    assert "e2.bucket = e3.bucket" in Join(3, 50, ("attr1",), bucketed=True).sql("events")
+
+
+def test_the_work_of_a_join_is_known_before_it_runs() -> None:
+    """SEQ(E1, E2) looks at all pairs of equal keys; longer ones also at those of their prefixes."""
+    domains = {"attr1": 100, "attr2": 20}
+    assert Join(2, 10_000, ("attr1",)).pairs(100_000, domains) == pytest.approx(5_000 * 50)
+    longer = Join(5, 10_000, ("attr1",))
+    assert 1e9 < longer.pairs(100_000, domains) < MOST_PAIRS
+    assert Join(6, 10_000, ("attr1",)).pairs(100_000, domains) > MOST_PAIRS
+    assert Join(5, 10_000, ("attr1",), bucketed=True).pairs(100_000, domains) < 1e8
+    filtered = Join(3, 10_000, ("attr1",), ("attr2",)).pairs(100_000, domains)
+    assert filtered < Join(3, 10_000, ("attr1",)).pairs(100_000, domains)
 
 
 def test_results_become_pictures_and_a_table_of_claims(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.laws.event_streams import TICKS, Clock
+
 TYPES = ("A", "B", "C", "D")
 NUMBERS = ("k", "v", "w")
 OPTIONAL = "u"
@@ -14,16 +16,29 @@ NAMES = ("x", "y", "z", "o")
 
 @dataclass(frozen=True)
 class Case:
-    """A query, the options it runs with, and the seed it came from."""
+    """A query, the options it runs with, and the seed it came from.
+
+    `types` are those its streams are made of; `returns` says that matches become events of their
+    own, `stages` how many queries a match goes through.
+    """
 
     seed: int
     text: str
     options: dict[str, Any] = field(default_factory=dict)
+    clock: Clock = TICKS
+    types: tuple[str, ...] = TYPES
+    returns: bool = False
+    stages: int = 1
 
     @property
     def has_negation(self) -> bool:
         """Whether matches can be revoked."""
         return "!" in self.text
+
+    @property
+    def by_arrival(self) -> bool:
+        """Whether the order of arrival decides between events of one time."""
+        return self.options.get("tie") == "seqno"
 
 
 def random_case(seed: int) -> Case:

@@ -94,7 +94,7 @@ def layout_of(query: str, schema: pa.Schema, options: Options) -> Layout:
         (
             "EVENT A x WHERE contains(x.name, 'q') AND x.v > 2",
             [
-                "state    none: an event is used when it comes",
+                "state    the events of the current instant, so that equal ones are told apart",
                 "contains(x.name, 'q')  as a column, before the kernel (strings)",
                 "x.v > 2                in the kernel, before the event is stored",
                 "key      none: one event needs no partner",

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from math import comb
 from pathlib import Path
 
 from benchmarks.figures.against_joins import (
     BUCKETED,
     CEPHEID,
     PLAIN,
-    matches_in,
+    JoinedStreams,
     normalised,
     normalised_gross,
     time_cepheid,
 )
 from benchmarks.figures.drawing import axes_for, draw_lines, log_scale, save
-from benchmarks.figures.figure import Figure, Point, Record
-from benchmarks.figures.joins import (
-    MOST_SECONDS,
-    Join,
-    cache_events,
-    fixed_seconds,
-    net_speed,
-    one_core_session,
-    run_join,
-)
-from benchmarks.figures.measuring import SEED, TYPES, make_stream, sequence_query
+from benchmarks.figures.figure import Figure, Record
+from benchmarks.figures.joins import Join, one_core_session
+from benchmarks.figures.measuring import SEED, sequence_query
 from benchmarks.options import Options
 
 PANEL = "L"
@@ -68,39 +59,13 @@ def time_joins(
     events: int,
 ) -> None:
     """Both joins at every length; one that would take too long is left out."""
-    stream = make_stream(events, domains=(domain,))
-    fixed: dict[str, float] = {}
     with one_core_session() as spark:
-        cache_events(spark, "events", stream)
+        stream = JoinedStreams(spark, events, {"attr1": domain})
         for bucketed, series in ((False, PLAIN), (True, BUCKETED)):
-            beyond_fixed = 0.0
             for length in lengths:
-                growth = rows_joined(events, length, domain) / rows_joined(
-                    events, length - 1, domain
-                )
-                beyond_fixed *= growth
-                if not bucketed and beyond_fixed > MOST_SECONDS:
-                    stopped = f"not run: about {beyond_fixed:.0f} s, {growth:.0f}x L={length - 1}"
-                    figure.points.append(
-                        Point(PANEL, length, series, events, None, {}, None, stopped)
-                    )
-                    continue
+                join = Join(length, window, ("attr1",), bucketed=bucketed)
                 query = sequence_query(length, window, where="[attr1]")
-                expected = matches_in(query, stream)
-                join = Join("events", length, window, ("attr1",), bucketed=bucketed)
-                least = fixed[f"{series}, L={length}"] = fixed_seconds(spark, join, 2)
-                runs = run_join(spark, series, join, events, expected, options.times(3, quick=1))
-                figure.keep(f"{PANEL} {length} {series}", {series: runs})
-                beyond_fixed = max(0.0, runs.median() - least)
-                speed = net_speed(runs, least)
-                figure.points.append(Point(PANEL, length, series, events, expected, {}, speed))
-    figure.notes["seconds of the same queries over no events"] = fixed
-
-
-def rows_joined(events: int, length: int, domain: int) -> float:
-    """Rows of the last join but one of a plain self-join: ordered, of one key, in no window."""
-    before = length - 1
-    return comb(events, before) / (TYPES**before * domain ** (before - 1 if before else 0))
+                stream.time(figure, options, PANEL, length, series, join, query)
 
 
 def claims(figure: Figure, lengths: tuple[int, ...]) -> None:

@@ -6,22 +6,15 @@ from pathlib import Path
 
 from benchmarks.figures.against_joins import (
     CEPHEID,
-    matches_in,
+    JoinedStreams,
     normalised,
     normalised_gross,
     time_cepheid,
 )
 from benchmarks.figures.drawing import axes_for, draw_lines, log_scale, points_of, save
-from benchmarks.figures.figure import Figure, Point, Record
-from benchmarks.figures.joins import (
-    Join,
-    cache_events,
-    fixed_seconds,
-    net_speed,
-    one_core_session,
-    run_join,
-)
-from benchmarks.figures.measuring import SEED, make_stream, sequence_query
+from benchmarks.figures.figure import Figure, Record
+from benchmarks.figures.joins import Join, one_core_session
+from benchmarks.figures.measuring import SEED, sequence_query
 from benchmarks.options import Options
 
 PANEL = "V1"
@@ -64,29 +57,20 @@ def time_joins(
     figure: Figure, options: Options, domains: tuple[int, ...], window: int, events: int
 ) -> None:
     """All joins at every V1."""
-    fixed: dict[str, float] = {}
     one, two = ("attr1",), ("attr1", "attr2")
+    joins = {
+        JOIN_1: (Join(LENGTH, window, one), MINE_1),
+        JOIN_2: (Join(LENGTH, window, one, ("attr2",)), MINE_2),
+        KEYS_2: (Join(LENGTH, window, two), MINE_2),
+        BUCKETS_1: (Join(LENGTH, window, one, bucketed=True), MINE_1),
+    }
     with one_core_session() as spark:
         for domain in domains:
-            view = f"events_{domain}"
-            stream = make_stream(events, domains=(domain, SECOND_DOMAIN))
-            cache_events(spark, view, stream)
-            joins = {
-                JOIN_1: (Join(view, LENGTH, window, one), MINE_1),
-                JOIN_2: (Join(view, LENGTH, window, one, ("attr2",)), MINE_2),
-                KEYS_2: (Join(view, LENGTH, window, two), MINE_2),
-                BUCKETS_1: (Join(view, LENGTH, window, one, bucketed=True), MINE_1),
-            }
+            stream = JoinedStreams(spark, events, {"attr1": domain, "attr2": SECOND_DOMAIN})
             for series, (join, same_as) in joins.items():
                 query = sequence_query(LENGTH, window, where=WHERE[same_as])
-                expected = matches_in(query, stream)
-                least = fixed[f"{series}, V1={domain}"] = fixed_seconds(spark, join, 2)
-                runs = run_join(spark, series, join, events, expected, options.times(3, quick=1))
-                figure.keep(f"{PANEL} {domain} {series}", {series: runs})
-                speed = net_speed(runs, least)
-                figure.points.append(Point(PANEL, domain, series, events, expected, {}, speed))
-            spark.catalog.clearCache()
-    figure.notes["seconds of the same queries over no events"] = fixed
+                stream.time(figure, options, PANEL, domain, series, join, query)
+            stream.forget()
 
 
 def claims(figure: Figure, domains: tuple[int, ...]) -> None:

@@ -278,8 +278,8 @@ class _Plan:
         retention = self.plan.retention
         if retention is None:
             return "unbounded: every relevant event is kept, there is no WITHIN"
-        if retention == 0:
-            return "none: an event is used when it comes"
+        if self.plan.length == 1 and not self.plan.negations:
+            return "the events of the current instant, so that equal ones are told apart"
         limit = self.options.limits.live_events
         return (
             f"relevant events of the last {self.duration(retention)} before the watermark, "
