@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
-from _pytest.runner import runtestprotocol
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
@@ -71,21 +70,3 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         reporter.write_line("")
         reporter.write_line("tests were skipped, which CI does not allow", red=True)
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
-
-def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """
-    A Spark test that fails is tried once more: servers, executors and killed processes depend on
-    ports and on how busy the machine is. A fault of ours fails twice.
-    """
-    if item.get_closest_marker("spark") is None:
-        return None
-    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    reports = runtestprotocol(item, nextitem=nextitem, log=False)
-    if any(report.failed for report in reports):
-        item._initrequest()  # type: ignore[attr-defined]
-        reports = runtestprotocol(item, nextitem=nextitem, log=False)
-    for report in reports:
-        item.ihook.pytest_runtest_logreport(report=report)
-    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
-    return True
