@@ -74,9 +74,21 @@ def from_json(text: str) -> dict[str, Any]:
     return row
 
 
+ARRIVAL = "arrival"
+
+
+def numbered(case: Case) -> pa.Table:
+    """The events; where arrival decides ties, Spark needs a column that tells it."""
+    events = case.table()
+    if case.options.get("tie") == "seqno":
+        events = events.append_column(ARRIVAL, pa.array(range(events.num_rows)))
+    return events
+
+
 def detected(case: Case, events: DataFrame) -> DataFrame:
     query = cepheid.compile(case.text, case.language)
-    return as_json(case, cepheid.detect(events, query, **({"id": NAME} | case.options)))
+    id_column = ARRIVAL if case.options.get("tie") == "seqno" else NAME
+    return as_json(case, cepheid.detect(events, query, **({"id": id_column} | case.options)))
 
 
 def together(frames: list[DataFrame]) -> DataFrame:
@@ -91,7 +103,7 @@ def found_in_batch(spark: SparkSession) -> Found:
         with warnings.catch_warnings():
             # Some cases have neither key nor window.
             warnings.simplefilter("ignore", PerformanceWarning)
-            frames = [detected(case, spark.createDataFrame(case.table())) for case in some]
+            frames = [detected(case, spark.createDataFrame(numbered(case))) for case in some]
         for row in together(frames).collect():
             found[row["case"]].append(from_json(row["match"]))
     return found
@@ -106,7 +118,7 @@ def test_spark_batch(case: Case, found_in_batch: Found) -> None:
 def streamed(spark: SparkSession, case: Case, folder: Path) -> DataFrame:
     """The case's events as a stream of files: each micro-batch takes the next one."""
     folder.mkdir()
-    events = case.table()
+    events = numbered(case)
     beat = {NAME: "beat", "type": "HEARTBEAT", "ts": HEARTBEATS[type(case.rows[0]["ts"])]}
     heartbeat = pa.Table.from_pylist([beat], schema=events.schema)
     middle = (events.num_rows + 1) // 2

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.algebra.query import Query
+from cepheid.hosts.batch_schema import check_batch_schema
 from cepheid.hosts.derived_events import DerivedEvents, derived_events, with_derived
 from cepheid.hosts.ingest import EventBatch, event_batches
 from cepheid.hosts.matches import Matches
@@ -268,6 +269,10 @@ class Detector:
 
     def _feed(self, events: EventBatch) -> Matches:
         if not self._engines:
+            check_batch_schema(
+                events.batch.schema,
+                self._prepared(self._stages[0], events.batch.schema, events.open_schema),
+            )
             self._start(events.batch.schema, events.open_schema)
         if self._front is None:
             return self._engines[0].feed(events)

@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.algebra.expression import ScalarType
-from cepheid.hosts.event_columns import AbsentKey, EventColumns, unknown_column
+from cepheid.hosts.batch_schema import check_batch_schema, merged_schema
+from cepheid.hosts.event_columns import AbsentKey, EventColumns
 from cepheid.hosts.ingest import EventBatch
 from cepheid.hosts.match_columns import holds_for
 from cepheid.hosts.matches import Flat, Groups, Matches, Piece, kernel_output
@@ -297,23 +298,18 @@ class SequenceEngine:
         """Note new columns and wider types; a change lays the query out anew."""
         if self._schema is not None and batch.schema == self._schema:
             return
-        for name in (self.options.type, self.options.end_column, self.options.id):
-            if name is not None and batch.schema.get_field_index(name) < 0:
-                raise unknown_column(name, batch.schema.names)
-        changed = False
+        check_batch_schema(batch.schema, self.prepared)
+        types = dict(self._column_types)
         for name in self.prepared.needed_columns:
             where = batch.schema.get_field_index(name)
-            if where < 0:
-                continue
-            old = self._column_types.get(name, ScalarType.UNKNOWN)
-            new = wider_type(name, old, scalar_type(batch.schema.field(where).type))
-            changed |= new is not old
-            self._column_types[name] = new
+            if where >= 0:
+                old = types.get(name, ScalarType.UNKNOWN)
+                types[name] = wider_type(name, old, scalar_type(batch.schema.field(where).type))
         if open_schema or self._schema is None:
-            merged = self._schema or pa.schema([])
-            merged = pa.unify_schemas([merged, batch.schema], promote_options="permissive")
-            self._schema = merged
-            self.form = self.form.with_events(merged)
+            self._schema = merged_schema(self._schema, batch.schema)
+            self.form = self.form.with_events(self._schema)
+        changed = types != self._column_types
+        self._column_types = types
         if changed:
             self._rebuild()
 

@@ -114,7 +114,7 @@ def event_times(
             column = _microseconds(column, kind)
         whole = column.view(pa.int64())
     elif pa.types.is_integer(kind):
-        whole = column if pa.types.is_int64(kind) else column.cast(pa.int64(), safe=False)
+        whole = column if pa.types.is_int64(kind) else _signed(column)
     elif pa.types.is_null(kind):
         return np.zeros(len(column), np.int64), np.ones(len(column), np.bool_)
     else:
@@ -140,8 +140,10 @@ def event_times(
 
 
 def _microseconds(column: pa.Array, kind: pa.TimestampType) -> pa.Array:
-    try:
+    if kind.unit == "ns":  # cut off below a microsecond
         return column.cast(pa.timestamp("us", kind.tz), safe=False)
+    try:
+        return column.cast(pa.timestamp("us", kind.tz))
     except pa.ArrowInvalid:
         # Seconds or milliseconds so far away that microseconds overflow: null them, quarantined.
         raw = column.view(pa.int64())
@@ -152,3 +154,12 @@ def _microseconds(column: pa.Array, kind: pa.TimestampType) -> pa.Array:
         return pa.array(np.where(far, 0, numbers) * factor, mask=lost).cast(
             pa.timestamp("us", kind.tz)
         )
+
+
+def _signed(column: pa.Array) -> pa.Array:
+    if not pa.types.is_uint64(column.type):
+        return column.cast(pa.int64())
+    # Beyond int64 there is no time: such numbers become null, and their rows are quarantined.
+    values = column.fill_null(0).to_numpy(zero_copy_only=False)
+    lost = column.is_null().to_numpy(zero_copy_only=False) | (values > np.uint64(MAX_TIME))
+    return pa.array(np.where(lost, np.uint64(0), values).astype(np.int64), mask=lost)

@@ -70,21 +70,29 @@ class SequenceShape:
         found = [b for b in self.between if b is not None]
         return (*found, self.before_first) if self.before_first else tuple(found)
 
-    def entry_fields(self, state: int) -> tuple[tuple[str, str], ...]:
-        """Name and dtype of the arrays of a state's ring."""
-        fields = [("t", "int64"), ("row", "int64"), ("prev", "int64")]
-        if self.undoable:
-            fields.append(("key", "int64"))
-        if self.arrival_order:
-            fields.append(("o", "int64"))
+    def entry_fields(self, state: int) -> tuple[str, ...]:
+        """The numbers of an entry, which lie side by side: one line of the cache holds them."""
+        fields = ["t", "row", "prev"]
         if state:
-            fields += [("rip", "int64"), ("mst", "int64")]
+            fields += ["rip", "mst"]
             if self.between[state - 1]:
-                fields.append(("nb", "int64"))
-        if state == 0 and self.before_first:
-            fields.append(("ns", "int64"))
-        fields += [(f"e{c}_", self.columns[c]) for c in self.entry_columns[state]]
-        return tuple((f"{name}{state}", dtype) for name, dtype in fields)
+                fields.append("nb")
+        elif self.before_first:
+            fields.append("ns")
+        if self.undoable:
+            fields.append("key")
+        if self.arrival_order:
+            fields.append("o")
+        return tuple(fields)
+
+    def entry_shift(self, state: int) -> int:
+        """An entry takes 2 to this power numbers of its ring."""
+        return (len(self.entry_fields(state)) - 1).bit_length()
+
+    def rings(self, state: int) -> tuple[tuple[str, str], ...]:
+        """Name and dtype of a state's arrays: the ring, and the attributes of its entries."""
+        columns = [(f"e{c}_{state}", self.columns[c]) for c in self.entry_columns[state]]
+        return ((f"r{state}", "int64"), *columns)
 
     def arguments(self, *, plain: bool = False) -> tuple[str, ...]:
         """The kernel's arguments, in order; the engine builds its call from this list."""
@@ -98,7 +106,7 @@ class SequenceShape:
         names += [f"c{c}" for c in range(len(self.columns))]
         for state in range(self.length - 1):
             names.append(f"h{state}")
-            names += [name for name, _ in self.entry_fields(state)]
+            names += [name for name, _ in self.rings(state)]
         for negation in self.negations:
             names += [f"last{negation.bit}", f"before{negation.bit}"]
         if self.factorised:
@@ -156,8 +164,9 @@ def _function(shape: SequenceShape, *, plain: bool) -> str:
         if shape.groups:
             w("kv = k0[i] - key_base")
             w("if kv < 0 or kv >= key_size:", deeper=1)
-            _save_control(w, shape)
-            w(f"return event, nout, nlist, {KEY_OUTSIDE}")
+            w(f"status = {KEY_OUTSIDE}")
+            w("reached = event")
+            w("break")
             w.depth -= 1
     else:
         w("for event in range(begin, end):", deeper=1)
@@ -181,10 +190,13 @@ def _function(shape: SequenceShape, *, plain: bool) -> str:
         w("selected[U(seen)] = event")
         w("seen += 1")
         w.depth = 2
+        w("if status:", deeper=1)
+        w("break")
+        w.depth -= 1
         w("start = stop")
     w.depth = 1
     _save_control(w, shape)
-    w(f"return end, nout, nlist, {DONE}")
+    w("return reached, nout, nlist, status")
     lines = w.lines
     if plain:  # every way out notes how many rows were taken
         note = f"control[{2 * shape.length}] = seen"
@@ -215,8 +227,9 @@ def _select_block(w: _Text, shape: SequenceShape) -> None:
     w("falls |= I(t[U(j)] < t[U(j - 1)])")
     w.depth -= 1
     w("if falls:", deeper=1)
-    _save_control(w, shape)
-    w(f"return start, nout, nlist, {OUT_OF_ORDER}")
+    w(f"status = {OUT_OF_ORDER}")
+    w("reached = start")
+    w("break")
     w.depth -= 1
     w("size = stop - start")
     w("one_type = wanted[0]")
@@ -248,10 +261,12 @@ def _load_control(w: _Text, shape: SequenceShape) -> None:
     for s in range(shape.length - 1):
         w(f"n{s} = control[{2 * s}]")
         w(f"tail{s} = control[{2 * s + 1}]")
-        w(f"size{s} = I(t{s}.shape[0])")
-        w(f"m{s} = U(t{s}.shape[0] - 1)")
+        w(f"size{s} = I(r{s}.shape[0]) >> {shape.entry_shift(s)}")
+        w(f"m{s} = U(size{s} - 1)")
     w("nout = 0")
     w("nlist = 0")
+    w(f"status = {DONE}")
+    w("reached = I(end)")
     if shape.counting:
         for counter in COUNTERS:
             w(f"count_{counter} = 0")
@@ -280,17 +295,36 @@ def _check_rings(w: _Text, shape: SequenceShape) -> None:
 
     Also for rings it does not enter: short kernels write their entry first and then decide.
     """
-    for s in range(shape.length - 1):
-        w(f"if n{s} - tail{s} >= size{s}:", deeper=1)
-        if shape.window_in_scan:
-            w("floor = min(low, prune_to)")
-            w(f"while tail{s} < n{s} and t{s}[U(tail{s}) & m{s}] <= floor:", deeper=1)
+    states = range(shape.length - 1)
+    # Below zero as long as every ring has room.
+    w(f"if {' & '.join(f'(n{s} - tail{s} - size{s})' for s in states)} >= 0:", deeper=1)
+    if shape.window_in_scan:
+        w("floor = min(low, prune_to)")
+        for s in states:
+            oldest = _field(shape, s, "t", f"U(tail{s}) & m{s}")
+            w(f"while tail{s} < n{s} and {oldest} <= floor:", deeper=1)
             w(f"tail{s} += 1")
             w.depth -= 1
+    for s in states:
         w(f"if n{s} - tail{s} >= size{s}:", deeper=1)
-        _save_control(w, shape)
-        w(f"return event, nout, nlist, {RING_FULL + s}")
-        w.depth -= 2
+        w(f"status = {RING_FULL + s}")
+        w.depth -= 1
+    _stop_if(w, "status")
+    w.depth -= 1
+
+
+def _stop_if(w: _Text, condition: str) -> None:
+    w(f"if {condition}:", deeper=1)
+    w("reached = event")
+    w("break")
+    w.depth -= 1
+
+
+def _field(shape: SequenceShape, state: int, name: str, index: str) -> str:
+    """A number of the entry at a place of the ring."""
+    offset = shape.entry_fields(state).index(name)
+    place = f"({index}) << U({shape.entry_shift(state)})"
+    return f"r{state}[({place}) | U({offset})]" if offset else f"r{state}[{place}]"
 
 
 def _newest(w: _Text, shape: SequenceShape, state: int, group: int | None) -> None:
@@ -311,25 +345,31 @@ def _step_before(w: _Text, shape: SequenceShape, state: int) -> None:
     """From the newest entry to the newest one before the event: ties never follow."""
     s = state
     if not shape.arrival_order:
-        w(f"while ((tail{s} - 1 - p{s}) & (ti - 1 - t{s}[U(p{s}) & m{s}])) < 0:", deeper=1)
-        w(f"p{s} = prev{s}[U(p{s}) & m{s}]")
+        here = f"U(p{s}) & m{s}"
+        tied = f"(ti - 1 - {_field(shape, s, 't', here)})"
+        w(f"while ((tail{s} - 1 - p{s}) & {tied}) < 0:", deeper=1)
+        w(f"p{s} = {_field(shape, s, 'prev', here)}")
         w.depth -= 1
 
 
 def _reachable(shape: SequenceShape, state: int) -> str:
     """A number below zero if the newest entry can be part of a match that ends with the event."""
     s = state
+    here = f"U(p{s}) & m{s}"
     test = f"(tail{s} - 1 - p{s})"
     if shape.window_in_scan:
-        test += f" & (low - {'mst' if s else 't'}{s}[U(p{s}) & m{s}])"
+        test += f" & (low - {_field(shape, s, 'mst' if s else 't', here)})"
     if shape.between[s]:
-        test += f" & (nbx - 1 - {_order(shape, s)}{s}[U(p{s}) & m{s}])"
+        test += f" & (nbx - 1 - {_field(shape, s, _order(shape), here)})"
     return test
 
 
-def _order(shape: SequenceShape, state: int) -> str:
+def _order(shape: SequenceShape) -> str:
     return "o" if shape.arrival_order else "t"
 
+
+LONGEST_NESTED = 12
+"""Up to this length construction is nested loops; beyond, one loop: Python nests twenty at most."""
 
 _SHORT = 3
 """Up to this length every event writes an entry to every ring and only then counts it or not."""
@@ -354,24 +394,19 @@ def _push(w: _Text, shape: SequenceShape, s: int) -> None:
         w(f"if ({condition}) < 0:", deeper=1)
     w(f"x = U(n{s}) & m{s}")
     w(f"above = h{s}[k]")
-    w(f"t{s}[x] = ti")
-    w(f"row{s}[x] = ri")
-    if shape.undoable:
-        w(f"key{s}[x] = I(k)")
-    w(f"prev{s}[x] = above")
-    if shape.arrival_order:
-        w(f"o{s}[x] = oi")
+    entry = {"t": "ti", "row": "ri", "prev": "above", "key": "I(k)", "o": "oi"}
     if s:
-        before = "mst" if s > 1 else "t"
-        w(f"rip{s}[x] = p{s - 1}")
-        w(f"mst{s}[x] = {before}{s - 1}[U(p{s - 1}) & m{s - 1}]")
-        if shape.between[s - 1]:
-            w(f"nb{s}[x] = nbx")
+        before = f"U(p{s - 1}) & m{s - 1}"
+        entry["rip"] = f"p{s - 1}"
+        entry["mst"] = _field(shape, s - 1, "mst" if s > 1 else "t", before)
+        entry["nb"] = "nbx"
     elif shape.before_first:
         negation = shape.before_first
         bit, key = negation.bit, _key(negation.key_group)
         w(f"nsx = last{bit}[{key}]")
-        w(f"ns0[x] = nsx if nsx < oi else before{bit}[{key}]")
+        entry["ns"] = f"nsx if nsx < oi else before{bit}[{key}]"
+    for name in shape.entry_fields(s):
+        w(f"{_field(shape, s, name, 'x')} = {entry[name]}")
     for column in shape.entry_columns[s]:
         w(f"e{column}_{s}[x] = c{column}[i]")
     if undecided:
@@ -416,34 +451,71 @@ def _construct(w: _Text, shape: SequenceShape) -> None:
         stop = 0
     if shape.factorised and last == 1:
         w("if nlist > first_listed:", deeper=1)
+    if shape.length > LONGEST_NESTED:
+        _walk_flat(w, shape, stop)
+    else:
+        for level in range(last - 1, stop - 1, -1):
+            _enter(w, shape, level)
+            w(f"while p{level} >= tail{level}:", deeper=1)
+            _walk_step(w, shape, level, ("break",))
+        _emit(w, shape)
+    w.depth = depth
+
+
+def _walk_flat(w: _Text, shape: SequenceShape, stop: int) -> None:
+    """One loop that knows at which level it is: the languages nest no more than twenty."""
+    last = shape.length - 1
+    w(f"at = {last - 1}")
+    w(f"while at < {last}:", deeper=1)
     for level in range(last - 1, stop - 1, -1):
-        if level < last - 1:
-            w(f"p{level} = rip{level + 1}[q{level + 1}]")
-        if level == 1 and shape.factorised:
-            w("start = first_listed")
-        w(f"while p{level} >= tail{level}:", deeper=1)
-        _walk_step(w, shape, level)
+        back = (f"at = {level + 1}", "continue")
+        w(f"if at == {level}:", deeper=1)
+        w(f"if p{level} < tail{level}:", deeper=1)
+        for line in back:
+            w(line)
+        w.depth -= 1
+        _walk_step(w, shape, level, back)
+        if level > stop:
+            _enter(w, shape, level - 1)
+            w(f"at = {level - 1}")
+        else:
+            _emit(w, shape)
+        w.depth -= 1
+
+
+def _enter(w: _Text, shape: SequenceShape, level: int) -> None:
+    if level < shape.length - 2:
+        w(f"p{level} = {_field(shape, level + 1, 'rip', f'q{level + 1}')}")
+    if level == 1 and shape.factorised:
+        w("start = first_listed")
+
+
+def _emit(w: _Text, shape: SequenceShape) -> None:
     if shape.factorised:
         _emit_group(w, shape)
     else:
         _emit_flat(w, shape)
-    w.depth = depth
 
 
-def _walk_step(w: _Text, shape: SequenceShape, level: int) -> None:
+def _walk_step(w: _Text, shape: SequenceShape, level: int, back: tuple[str, ...]) -> None:
+    """Take the next entry of a level; `back` is how to leave for the level above."""
     last = shape.length - 1
     w(f"q{level} = U(p{level}) & m{level}")
     if shape.window_in_construction:
         exact = "mst" if level and shape.window_in_scan else "t"
-        w(f"if {exact}{level}[q{level}] <= low:", deeper=1)
-        w("break")
+        w(f"if {_field(shape, level, exact, f'q{level}')} <= low:", deeper=1)
+        for line in back:
+            w(line)
         w.depth -= 1
     if shape.between[level]:
-        bound = "nbx" if level == last - 1 else f"nb{level + 1}[q{level + 1}]"
-        w(f"if {_order(shape, level)}{level}[q{level}] < {bound}:", deeper=1)
-        w("break")
+        bound = "nbx"
+        if level < last - 1:
+            bound = _field(shape, level + 1, "nb", f"q{level + 1}")
+        w(f"if {_field(shape, level, _order(shape), f'q{level}')} < {bound}:", deeper=1)
+        for line in back:
+            w(line)
         w.depth -= 1
-    w(f"p{level} = prev{level}[q{level}]")
+    w(f"p{level} = {_field(shape, level, 'prev', f'q{level}')}")
     if shape.counting:
         w("count_edges += 1")
     for test in shape.joint[level]:
@@ -461,12 +533,12 @@ def _emit_flat(w: _Text, shape: SequenceShape) -> None:
         w("continue")
         w.depth -= 1
     if last and not shape.window_in_construction:
-        w("if t0[q0] <= low:", deeper=1)
+        w(f"if {_field(shape, 0, 't', 'q0')} <= low:", deeper=1)
         w("continue")
         w.depth -= 1
     if shape.before_first and last:
         # No negative in the open (t_n - T, t_1); ns is the latest one before t_1.
-        w("if ns0[q0] > low:", deeper=1)
+        w(f"if {_field(shape, 0, 'ns', 'q0')} > low:", deeper=1)
         w("continue")
         w.depth -= 1
     w("if nout >= out0.shape[0]:", deeper=1)
@@ -477,26 +549,28 @@ def _emit_flat(w: _Text, shape: SequenceShape) -> None:
     w(f"return event, first_out, first_listed, {OUTPUT_FULL}")
     w.depth -= 1
     for s in range(last):
-        w(f"out{s}[U(nout)] = row{s}[q{s}]")
+        w(f"out{s}[U(nout)] = {_field(shape, s, 'row', f'q{s}')}")
     w(f"out{last}[U(nout)] = ri")
     w("nout += 1")
 
 
 def _list_first_events(w: _Text, shape: SequenceShape) -> None:
     """Rows of state 0 with this key inside the window, newest first: ranges of it are shared."""
+    here = "U(a) & m0"
+    time, before = _field(shape, 0, "t", here), _field(shape, 0, "prev", here)
     w("a = h0[k]")
-    w("while ((tail0 - 1 - a) & (ti - 1 - t0[U(a) & m0])) < 0:", deeper=1)
-    w("a = prev0[U(a) & m0]")
+    w(f"while ((tail0 - 1 - a) & (ti - 1 - {time})) < 0:", deeper=1)
+    w(f"a = {before}")
     w.depth -= 1
-    w("while a >= tail0 and t0[U(a) & m0] > low:", deeper=1)
+    w(f"while a >= tail0 and {time} > low:", deeper=1)
     w("if nlist >= listed.shape[0]:", deeper=1)
     _save_control(w, shape)
     w(f"return event, first_out, first_listed, {OUTPUT_FULL}")
     w.depth -= 1
-    w("listed[U(nlist)] = row0[U(a) & m0]")
+    w(f"listed[U(nlist)] = {_field(shape, 0, 'row', here)}")
     w("listed_entry[U(nlist)] = a")
     w("nlist += 1")
-    w("a = prev0[U(a) & m0]")
+    w(f"a = {before}")
     w.depth -= 1
 
 
@@ -506,7 +580,8 @@ def _emit_group(w: _Text, shape: SequenceShape) -> None:
         w("start = first_listed")
     else:
         # Both chains go back in time, so the place of an entry in the list only moves on.
-        w("while listed_entry[U(start)] != rip1[q1]:", deeper=1)
+        w(f"first = {_field(shape, 1, 'rip', 'q1')}")
+        w("while listed_entry[U(start)] != first:", deeper=1)
         w("start += 1")
         w.depth -= 1
     w("if nout >= out_from.shape[0]:", deeper=1)
@@ -514,7 +589,7 @@ def _emit_group(w: _Text, shape: SequenceShape) -> None:
     w(f"return event, first_out, first_listed, {OUTPUT_FULL}")
     w.depth -= 1
     for s in range(1, last):
-        w(f"out{s}[U(nout)] = row{s}[q{s}]")
+        w(f"out{s}[U(nout)] = {_field(shape, s, 'row', f'q{s}')}")
     w(f"out{last}[U(nout)] = ri")
     w("out_from[U(nout)] = start")
     w("out_count[U(nout)] = nlist - start")

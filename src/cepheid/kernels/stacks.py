@@ -26,13 +26,13 @@ _FIRST_RING = 1024
 
 
 @njit(cache=True, nogil=True)
-def _undo(control, state, since, times, keys, prev, heads):  # type: ignore[no-untyped-def]
-    mask = times.shape[0] - 1
+def _undo(control, state, since, entries, time, key, prev, heads):  # type: ignore[no-untyped-def]
+    mask = entries.shape[0] - 1
     n = control[2 * state]
     tail = control[2 * state + 1]
-    while n > tail and times[(n - 1) & mask] >= since:
+    while n > tail and entries[(n - 1) & mask, time] >= since:
         x = (n - 1) & mask
-        heads[keys[x]] = prev[x]
+        heads[entries[x, key]] = entries[x, prev]
         n -= 1
     control[2 * state] = n
 
@@ -76,8 +76,9 @@ class Stacks:
         self._arrays: dict[str, np.ndarray] = {}
         for state in range(shape.length - 1):
             self._arrays[f"h{state}"] = np.zeros(0, np.int64)
-            for name, dtype in shape.entry_fields(state):
-                self._arrays[name] = np.zeros(_FIRST_RING, dtype)
+            for name, dtype in shape.rings(state):
+                size = _FIRST_RING << self._shift(name, state)
+                self._arrays[name] = np.zeros(size, dtype)
         for negation in shape.negations:
             self._arrays[f"last{negation.bit}"] = np.zeros(0, np.int64)
             self._arrays[f"before{negation.bit}"] = np.zeros(0, np.int64)
@@ -162,8 +163,10 @@ class Stacks:
     def undo(self, since: int) -> None:
         """Take back every entry whose time is `since` or later."""
         for s in range(self.shape.length - 1):
-            a = self._arrays
-            _undo(self.control, s, since, a[f"t{s}"], a[f"key{s}"], a[f"prev{s}"], a[f"h{s}"])
+            fields = self.shape.entry_fields(s)
+            entries = self._arrays[f"r{s}"].reshape(-1, 1 << self.shape.entry_shift(s))
+            time, key, prev = (fields.index(name) for name in ("t", "key", "prev"))
+            _undo(self.control, s, since, entries, time, key, prev, self._arrays[f"h{s}"])
 
     def _fresh_output(self) -> dict[str, np.ndarray]:
         shape, rows = self.shape, self._output_rows
@@ -177,8 +180,12 @@ class Stacks:
     def _grow(self, state: int) -> None:
         n, tail = int(self.control[2 * state]), int(self.control[2 * state + 1])
         live = np.arange(tail, n)
-        for name, _ in self.shape.entry_fields(state):
-            old = self._arrays[name]
-            new = np.zeros(2 * len(old), old.dtype)
+        for name, _ in self.shape.rings(state):
+            width = 1 << self._shift(name, state)
+            old = self._arrays[name].reshape(-1, width)
+            new = np.zeros((2 * len(old), width), old.dtype)
             new[live & (len(new) - 1)] = old[live & (len(old) - 1)]
-            self._arrays[name] = new
+            self._arrays[name] = new.reshape(-1)
+
+    def _shift(self, name: str, state: int) -> int:
+        return self.shape.entry_shift(state) if name == f"r{state}" else 0
