@@ -30,6 +30,11 @@ class Flat:
         """How many matches."""
         return len(self.rows)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no match."""
+        return not len(self.rows)
+
 
 @dataclass(slots=True)
 class Groups:
@@ -43,6 +48,11 @@ class Groups:
     def __len__(self) -> int:
         """How many matches, not groups."""
         return int(self.count.sum())
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no match; a group has at least one."""
+        return not len(self.count)
 
 
 def kernel_output(
@@ -122,7 +132,7 @@ class Matches:
     def __init__(self, form: MatchForm, pieces: Sequence[Piece] = ()) -> None:
         """Matches of one query; `pieces` keep the events alive until they are written out."""
         self._form = form
-        self._pieces = [piece for piece in pieces if len(piece.part)]
+        self._pieces = [piece for piece in pieces if not piece.part.is_empty]
 
     def __len__(self) -> int:
         """How many matches there are; nothing is expanded for it."""

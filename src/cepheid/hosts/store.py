@@ -12,6 +12,11 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pyarrow as pa
 
+from cepheid.kernels.expand import arrival_numbers
+
+_MANY_CHUNKS = 16
+"""Beyond this many it pays to put their numbers together before some are looked up."""
+
 
 class Chunk:
     """The relevant rows of one batch; cut down to them only when it is worth it."""
@@ -80,12 +85,11 @@ class Chunk:
             self._positions = selected + first
         return self._positions
 
-    def positions_at(self, rows: np.ndarray) -> np.ndarray:
-        """The arrival numbers of some of its rows."""
-        if isinstance(self._positions, tuple):
-            first, selected = self._positions
-            return np.asarray(selected[rows] + first)
-        return np.asarray(self._positions[rows])
+    def write_positions(self, ordinals: np.ndarray, out: np.ndarray) -> None:
+        """The arrival numbers of those events that are in the chunk, where they stand."""
+        held = self._positions
+        first, selected = held if isinstance(held, tuple) else (0, held)
+        arrival_numbers(ordinals, self.base, first, selected, out)
 
     @property
     def ties(self) -> bool:
@@ -137,15 +141,14 @@ class View:
         return self._table
 
     def positions_of(self, ordinals: np.ndarray) -> np.ndarray:
-        """The arrival numbers of some rows; few rows leave most chunks alone."""
-        if 2 * ordinals.size > sum(len(chunk) for chunk in self.chunks):
+        """The arrival numbers of some rows."""
+        if len(self.chunks) > _MANY_CHUNKS:
             return np.asarray(self.positions[ordinals - self.base])
-        out = np.empty(ordinals.shape, np.int64)
+        out = np.empty(ordinals.size, np.int64)
+        flat = ordinals.ravel()
         for chunk in self.chunks:
-            inside = (ordinals >= chunk.base) & (ordinals < chunk.base + len(chunk))
-            if inside.any():
-                out[inside] = chunk.positions_at(ordinals[inside] - chunk.base)
-        return out
+            chunk.write_positions(flat, out)
+        return out.reshape(ordinals.shape)
 
     def ids_of(self, column: str) -> Callable[[np.ndarray], np.ndarray]:
         """The function from ordinals to the values of an id column."""

@@ -23,10 +23,16 @@ import numba
 _HEADER = """\
 import numba
 import numpy as np
-from cepheid.kernels.prefetching import prefetch
+from cepheid.kernels.processor import *
 from cepheid.kernels.scalar import *
 
 """
+
+
+# Machine code holds what it calls in the two modules, which is thus part of what names it.
+_CALLED = "".join(
+    Path(__file__).with_name(f"{name}.py").read_text("utf-8") for name in ("processor", "scalar")
+)
 
 
 @dataclass(slots=True)
@@ -44,7 +50,7 @@ _modules: dict[str, ModuleType] = {}
 def load(source: str) -> ModuleType:
     """The module for a kernel source text; equal texts give the same module."""
     digest = hashlib.blake2b(
-        f"{numba.__version__}|{_HEADER}|{source}".encode(), digest_size=12
+        f"{numba.__version__}|{_CALLED}|{_HEADER}|{source}".encode(), digest_size=12
     ).hexdigest()
     name = f"cepheid_kernel_{digest}"
     module = _modules.get(name)
@@ -75,9 +81,15 @@ def cache_folder() -> Path:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError:
             continue
-        if os.access(folder, os.W_OK):
+        if os.access(folder, os.W_OK) and _is_ours(folder):
             return folder
     return Path(tempfile.mkdtemp(prefix="cepheid-"))
+
+
+def _is_ours(folder: Path) -> bool:
+    """Code is loaded from here, so nobody else may be able to put any into it."""
+    facts = folder.stat()
+    return facts.st_uid == os.getuid() and not facts.st_mode & 0o022
 
 
 def _import(name: str, text: str) -> ModuleType:

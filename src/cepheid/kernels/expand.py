@@ -1,7 +1,8 @@
-"""Factorised matches made flat: ranges of shared first events become rows."""
+"""Factorised matches made flat, and the numbers by which users know their events."""
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 
@@ -13,11 +14,44 @@ def expand_groups(later, start, count, listed, out):  # type: ignore[no-untyped-
     listed[start[g] : start[g] + count[g]].
     """
     width = later.shape[1]
-    row = 0
+    row = np.uint64(0)
+    one = np.uint64(1)
     for g in range(later.shape[0]):
-        for j in range(start[g], start[g] + count[g]):
-            out[row, 0] = listed[j]
-            for s in range(width):
-                out[row, 1 + s] = later[g, s]
-            row += 1
+        begin, end = np.uint64(start[g]), np.uint64(start[g] + count[g])
+        if width == 2:  # a sequence of three, and below of two: written without a loop
+            second, third = later[g, 0], later[g, 1]
+            while begin < end:
+                out[row, 0] = listed[begin]
+                out[row, 1] = second
+                out[row, 2] = third
+                row += one
+                begin += one
+        elif width == 1:
+            second = later[g, 0]
+            while begin < end:
+                out[row, 0] = listed[begin]
+                out[row, 1] = second
+                row += one
+                begin += one
+        else:
+            while begin < end:
+                out[row, 0] = listed[begin]
+                for s in range(width):
+                    out[row, 1 + s] = later[g, s]
+                row += one
+                begin += one
     return row
+
+
+@njit(cache=True, nogil=True)
+def arrival_numbers(ordinals, base, first, selected, out):  # type: ignore[no-untyped-def]
+    """out[j] = the arrival number of event ordinals[j], for those in one chunk of events.
+
+    The chunk has the ordinals from `base` on; they are rows `selected` of a batch that begins with
+    arrival number `first`.
+    """
+    rows = np.uint64(selected.shape[0])
+    for j in range(ordinals.shape[0]):
+        row = np.uint64(ordinals[j] - base)
+        if row < rows:
+            out[j] = selected[row] + first

@@ -70,6 +70,11 @@ class SequenceShape:
         found = [b for b in self.between if b is not None]
         return (*found, self.before_first) if self.before_first else tuple(found)
 
+    @property
+    def counts_first_events(self) -> bool:
+        """Whether first events of a key are numbered, so that a range of them needs no search."""
+        return self.factorised and self.length > 2
+
     def entry_fields(self, state: int) -> tuple[str, ...]:
         """The numbers of an entry, which lie side by side: one line of the cache holds them."""
         fields = ["t", "row", "prev"]
@@ -79,6 +84,8 @@ class SequenceShape:
                 fields.append("nb")
         elif self.before_first:
             fields.append("ns")
+        if self.counts_first_events and state < 2:
+            fields.append("nth" if state == 0 else "rip_nth")
         if self.undoable:
             fields.append("key")
         if self.arrival_order:
@@ -98,7 +105,7 @@ class SequenceShape:
         """The kernel's arguments, in order; the engine builds its call from this list."""
         names = ["begin", "end", "emit", "W", "prune_to", "order_base", "control", "counters"]
         if plain:
-            names += ["types", "bits", "wanted", "flags", "found", "selected", "latest"]
+            names += ["types", "bits", "wanted", "flags", "selected", "latest"]
             names += ["row_base", "key_base", "key_size", "t", "ci", "cf"]
         else:
             names += ["mask", "t", "row", "ci", "cf"]
@@ -111,7 +118,7 @@ class SequenceShape:
             names += [f"last{negation.bit}", f"before{negation.bit}"]
         if self.factorised:
             names += [f"out{s}" for s in range(1, self.length)]
-            names += ["out_from", "out_count", "listed", "listed_entry"]
+            names += ["out_from", "out_count", "listed"]
         else:
             names += [f"out{s}" for s in range(self.length)]
         return tuple(names)
@@ -151,19 +158,24 @@ def _function(shape: SequenceShape, *, plain: bool) -> str:
     _load_control(w, shape)
     if plain:
         _select_block(w, shape)
-        w("for c in range(count):", deeper=1)
+        if shape.length > 1:
+            w("event = place")
+            w("low = t[U(place)] - W")
+            _check_rings(w, shape, 64)
+        w("while word:", deeper=1)
         # Meanwhile the next block comes in: one line of eight rows for each row looked at here.
-        w("ahead = stop + (I(c) << 3)")
         w("prefetch(t, ahead)")
         if shape.groups:
             w("prefetch(k0, ahead)")
-        w("event = found[U(c)]")
+        w("ahead += 8")
+        w("event = place + lowest_bit(word)")
+        w("word &= word - U(1)")
         w("i = U(event)")
-        w("mk = bits[types[i]]")
+        w("mk = bits[U(types[i])]")
         w("ri = row_base + seen")
         if shape.groups:
             w("kv = k0[i] - key_base")
-            w("if kv < 0 or kv >= key_size:", deeper=1)
+            w("if U(kv) >= U(key_size):", deeper=1)
             w(f"status = {KEY_OUTSIDE}")
             w("reached = event")
             w("break")
@@ -179,8 +191,8 @@ def _function(shape: SequenceShape, *, plain: bool) -> str:
     w(f"oi = order_base + {'seen' if plain else 'event'}" if shape.arrival_order else "oi = ti")
     w("low = ti - W")
     last = shape.length - 1
-    if last > 0:
-        _check_rings(w, shape)
+    if last > 0 and not plain:
+        _check_rings(w, shape, 1)
     _construct(w, shape)
     for state in range(last - 1, -1, -1):
         _push(w, shape, state)
@@ -189,10 +201,10 @@ def _function(shape: SequenceShape, *, plain: bool) -> str:
     if plain:
         w("selected[U(seen)] = event")
         w("seen += 1")
+        for w.depth in (3, 2):
+            w("if status:", deeper=1)
+            w("break")
         w.depth = 2
-        w("if status:", deeper=1)
-        w("break")
-        w.depth -= 1
         w("start = stop")
     w.depth = 1
     _save_control(w, shape)
@@ -217,7 +229,7 @@ def _function(shape: SequenceShape, *, plain: bool) -> str:
 
 
 def _select_block(w: _Text, shape: SequenceShape) -> None:
-    """`found[:count]`: the rows of wanted types in the next block, which must be in order."""
+    """The rows of wanted types in the next block, which must be in order, as words of 64 bits."""
     w("seen = I(0)")
     w("start = I(begin)")
     w("while start < end:", deeper=1)
@@ -241,20 +253,20 @@ def _select_block(w: _Text, shape: SequenceShape) -> None:
     w("for j in range(size):", deeper=1)
     w("flags[U(j)] |= types[U(start + j)] == one_type")
     w.depth -= 2
-    w("whole = (size + 7) >> 3")
-    w("for j in range(size, whole << 3):", deeper=1)
+    w("whole = (size + 63) >> 6")
+    w("for j in range(size, whole << 6):", deeper=1)
     w("flags[U(j)] = 0")
     w.depth -= 1
     w("words = flags.view(np.uint64)")
-    w("count = U(0)")
+    w("ahead = stop")
     w("for j in range(whole):", deeper=1)
-    w("word = words[U(j)]")
-    w("place = start + (j << 3)")
+    w("place = start + (j << 6)")
+    w("word = U(0)")
     w("for byte in range(8):", deeper=1)
-    w("found[count] = place + byte")
-    w("count += word & U(1)")
-    w("word >>= U(8)")
-    w.depth -= 2
+    # Eight flags, a byte each, become eight bits: the product has them side by side on top.
+    w("eight = (words[U((j << 3) + byte)] * U(0x0102040810204080)) >> U(56)")
+    w("word |= eight << U(byte << 3)")
+    w.depth -= 1
 
 
 def _load_control(w: _Text, shape: SequenceShape) -> None:
@@ -290,14 +302,15 @@ def _key(group: int | None) -> str:
     return "U(0)" if group is None else f"U(kv{group or ''})"
 
 
-def _check_rings(w: _Text, shape: SequenceShape) -> None:
-    """Room for this event in every ring, before it has any effect.
+def _check_rings(w: _Text, shape: SequenceShape, events: int) -> None:
+    """Room for this event, or for so many from it on, in every ring before any has an effect.
 
     Also for rings it does not enter: short kernels write their entry first and then decide.
     """
     states = range(shape.length - 1)
     # Below zero as long as every ring has room.
-    w(f"if {' & '.join(f'(n{s} - tail{s} - size{s})' for s in states)} >= 0:", deeper=1)
+    fulls = [f"(n{s} - tail{s} + {events} - 1 - size{s})" for s in states]
+    w(f"if {' & '.join(fulls)} >= 0:", deeper=1)
     if shape.window_in_scan:
         w("floor = min(low, prune_to)")
         for s in states:
@@ -306,7 +319,7 @@ def _check_rings(w: _Text, shape: SequenceShape) -> None:
             w(f"tail{s} += 1")
             w.depth -= 1
     for s in states:
-        w(f"if n{s} - tail{s} >= size{s}:", deeper=1)
+        w(f"if {fulls[s]} >= 0:", deeper=1)
         w(f"status = {RING_FULL + s}")
         w.depth -= 1
     _stop_if(w, "status")
@@ -395,6 +408,10 @@ def _push(w: _Text, shape: SequenceShape, s: int) -> None:
     w(f"x = U(n{s}) & m{s}")
     w(f"above = h{s}[k]")
     entry = {"t": "ti", "row": "ri", "prev": "above", "key": "I(k)", "o": "oi"}
+    if shape.counts_first_events and s < 2:
+        # Whatever the number before was, those of live entries of a key follow one another.
+        entry["nth"] = f"{_field(shape, 0, 'nth', 'U(above) & m0')} + 1"
+        entry["rip_nth"] = _field(shape, 0, "nth", "U(p0) & m0")
     if s:
         before = f"U(p{s - 1}) & m{s - 1}"
         entry["rip"] = f"p{s - 1}"
@@ -486,8 +503,6 @@ def _walk_flat(w: _Text, shape: SequenceShape, stop: int) -> None:
 def _enter(w: _Text, shape: SequenceShape, level: int) -> None:
     if level < shape.length - 2:
         w(f"p{level} = {_field(shape, level + 1, 'rip', f'q{level + 1}')}")
-    if level == 1 and shape.factorised:
-        w("start = first_listed")
 
 
 def _emit(w: _Text, shape: SequenceShape) -> None:
@@ -562,13 +577,14 @@ def _list_first_events(w: _Text, shape: SequenceShape) -> None:
     w(f"while ((tail0 - 1 - a) & (ti - 1 - {time})) < 0:", deeper=1)
     w(f"a = {before}")
     w.depth -= 1
+    if shape.counts_first_events:
+        w(f"newest = {_field(shape, 0, 'nth', here)}")
     w(f"while a >= tail0 and {time} > low:", deeper=1)
     w("if nlist >= listed.shape[0]:", deeper=1)
     _save_control(w, shape)
     w(f"return event, first_out, first_listed, {OUTPUT_FULL}")
     w.depth -= 1
     w(f"listed[U(nlist)] = {_field(shape, 0, 'row', here)}")
-    w("listed_entry[U(nlist)] = a")
     w("nlist += 1")
     w(f"a = {before}")
     w.depth -= 1
@@ -577,13 +593,10 @@ def _list_first_events(w: _Text, shape: SequenceShape) -> None:
 def _emit_group(w: _Text, shape: SequenceShape) -> None:
     last = shape.length - 1
     if last == 1:
-        w("start = first_listed")
+        w("offset = first_listed")
     else:
-        # Both chains go back in time, so the place of an entry in the list only moves on.
-        w(f"first = {_field(shape, 1, 'rip', 'q1')}")
-        w("while listed_entry[U(start)] != first:", deeper=1)
-        w("start += 1")
-        w.depth -= 1
+        # The list goes back from the newest one by one.
+        w(f"offset = first_listed + newest - {_field(shape, 1, 'rip_nth', 'q1')}")
     w("if nout >= out_from.shape[0]:", deeper=1)
     _save_control(w, shape)
     w(f"return event, first_out, first_listed, {OUTPUT_FULL}")
@@ -591,8 +604,8 @@ def _emit_group(w: _Text, shape: SequenceShape) -> None:
     for s in range(1, last):
         w(f"out{s}[U(nout)] = {_field(shape, s, 'row', f'q{s}')}")
     w(f"out{last}[U(nout)] = ri")
-    w("out_from[U(nout)] = start")
-    w("out_count[U(nout)] = nlist - start")
+    w("out_from[U(nout)] = offset")
+    w("out_count[U(nout)] = nlist - offset")
     w("nout += 1")
 
 

@@ -67,7 +67,6 @@ class Stacks:
         self._kernel_call = _Call(shape.arguments(), module.kernel)
         self._plain_call: _Call | None = None
         self._flags = np.zeros(BLOCK, np.uint8)
-        self._found = np.zeros(BLOCK + 1, np.int64)
         self._selected = np.empty(0, np.int64)
         self._version = 0
         self._keys = 0
@@ -128,7 +127,7 @@ class Stacks:
         if len(self._selected) < rows:
             self._selected = np.empty(2 * rows, np.int64)
         selected = self._selected
-        inputs |= {"selected": selected, "flags": self._flags, "found": self._found}
+        inputs |= {"selected": selected, "flags": self._flags}
         first_row, begin, seen = inputs["row_base"], 0, 0
         while True:
             inputs["row_base"] = first_row + seen
@@ -172,8 +171,7 @@ class Stacks:
         shape, rows = self.shape, self._output_rows
         if shape.factorised:
             out = {f"out{s}": np.empty(rows, np.int64) for s in range(1, shape.length)}
-            out |= {n: np.empty(rows, np.int64) for n in ("out_from", "out_count")}
-            out |= {n: np.empty(rows, np.int64) for n in ("listed", "listed_entry")}
+            out |= {n: np.empty(rows, np.int64) for n in ("out_from", "out_count", "listed")}
             return out
         return {f"out{s}": np.empty(rows, np.int64) for s in range(shape.length)}
 

@@ -1,4 +1,4 @@
-"""Asks the processor for memory before it is needed; changes nothing but when it arrives."""
+"""What processors can do and NumPy has no word for: ask for memory ahead, find a bit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["prefetch"]
+__all__ = ["lowest_bit", "prefetch"]
 
 
 @intrinsic
@@ -31,5 +31,17 @@ def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
         read, keep, data_cache = word(0), word(3), word(1)
         builder.call(called, [builder.bitcast(where, byte), read, keep, data_cache])
         return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def lowest_bit(typing_context: Any, word: Any) -> Any:
+    """The place of the lowest bit set in a word, which is not 0."""
+    signature = types.int64(types.uint64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        never_zero = ir.Constant(ir.IntType(1), 1)
+        return builder.cttz(arguments[0], never_zero)
 
     return signature, generate
