@@ -104,11 +104,17 @@ def _derived(query: Query, match: Match) -> Ev:
 
 
 def whole(
-    query: CompiledQuery, case: Case, rows: Sequence[Row], *, form: str = "dicts", ids: bool = True
+    query: CompiledQuery,
+    case: Case,
+    rows: Sequence[Row],
+    *,
+    form: str = "dicts",
+    ids: bool = True,
+    lateness: int = 0,
 ) -> Found:
     """One batch."""
     found = Found()
-    d = Detector(query, **_options(case, ids))
+    d = Detector(query, **_options(case, ids) | {"lateness": case.clock.duration(lateness)})
     found.add(case, rows, d.feed(in_form(rows, form, case.clock, ids=ids)), ids)
     found.add(case, rows, d.close(), ids)
     return found

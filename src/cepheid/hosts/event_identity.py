@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cepheid.hosts.memory import room
 from cepheid.hosts.store import View
 from cepheid.kernels.identity import (
     PAIRS_OF_DIGITS,
@@ -20,6 +19,7 @@ from cepheid.kernels.identity import (
     hexadecimal,
     match_lanes,
 )
+from cepheid.kernels.memory import room
 from cepheid.model.options import Options
 
 
@@ -52,7 +52,7 @@ def match_ids(lanes: np.ndarray, rows: np.ndarray, fingerprint: str) -> pa.Array
     out = room(len(rows), 2, dtype=np.uint64)
     match_lanes(
         lanes,
-        np.ascontiguousarray(rows),
+        rows,
         np.uint64(int.from_bytes(digest[:8], "little")),
         np.uint64(int.from_bytes(digest[8:], "little")),
         out,

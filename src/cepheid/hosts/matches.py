@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from cepheid.hosts.event_identity import event_lanes, match_ids
 from cepheid.hosts.match_columns import event_column
-from cepheid.hosts.memory import room
 from cepheid.hosts.store import View
-from cepheid.kernels.expand import expand_groups
+from cepheid.kernels.expand import expand_columns, expand_groups
+from cepheid.kernels.memory import room
 from cepheid.kernels.sequence_source import SequenceShape
 from cepheid.model.errors import LimitExceeded
 from cepheid.planner.match_schema import MatchForm
@@ -88,12 +88,16 @@ class Piece:
             self.part = Flat(flat_rows(p.later, p.start, p.count, p.listed))
         return self.part.rows
 
+    def index(self) -> np.ndarray:
+        """The matches' events as rows of the view's table; each variable's lie side by side."""
+        return _index(self.part, self.view.base)
+
     def portions(self, rows: int) -> Iterator[np.ndarray]:
-        """The same ordinals, about `rows` matches at a time; groups are expanded as they come."""
-        part = self.part
+        """The same, about `rows` matches at a time; groups are expanded as they come."""
+        part, base = self.part, self.view.base
         if isinstance(part, Flat):
             for begin in range(0, len(part.rows), rows):
-                yield part.rows[begin : begin + rows]
+                yield _index(Flat(part.rows[begin : begin + rows]), base)
             return
         ends = np.cumsum(part.count)
         begin = 0
@@ -101,7 +105,8 @@ class Piece:
             done = ends[begin - 1] if begin else 0
             end = max(begin + 1, int(np.searchsorted(ends, done + rows, side="right")))
             some = slice(begin, end)
-            yield flat_rows(part.later[some], part.start[some], part.count[some], part.listed)
+            group = Groups(part.later[some], part.start[some], part.count[some], part.listed)
+            yield _index(group, base)
             begin = end
 
     def named(self, name: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -115,6 +120,14 @@ class Piece:
             if later.dtype == np.int64:
                 return flat_rows(later, p.start, p.count, listed)
         return name(self.rows)
+
+
+def _index(part: Flat | Groups, base: int) -> np.ndarray:
+    if isinstance(part, Flat):
+        return np.asfortranarray(part.rows - base)
+    columns = room(part.later.shape[1] + 1, len(part))
+    expand_columns(part.later, part.start, part.count, part.listed, base, columns)
+    return columns.T
 
 
 def flat_rows(
@@ -177,7 +190,7 @@ class Matches:
                 f"{len(self)} matches do not fit one table (the limit is {limit})",
                 help="feed smaller batches, narrow the query, or raise limits.matches_per_table",
             )
-        tables = list(self._written((piece.view, piece.rows) for piece in self._pieces))
+        tables = list(self._written((piece.view, piece.index()) for piece in self._pieces))
         if not tables:
             return self._form.empty()
         return (
@@ -191,7 +204,7 @@ class Matches:
         lacks: dict[str, list[np.ndarray]] = {}
         for piece in self._pieces:
             column = partial(event_column, piece.view, self._form.options)
-            index = piece.rows - piece.view.base
+            index = piece.index()
             for name, rows in self._form.absent_values(index, column).items():
                 lacks.setdefault(name, []).append(rows)
         return self.table(), {name: np.concatenate(rows) for name, rows in lacks.items()}
@@ -205,10 +218,9 @@ class Matches:
     def _written(self, parts: Iterable[tuple[View, np.ndarray]]) -> Iterator[pa.Table]:
         view: View | None = None
         lanes = np.zeros((2, 0), np.uint64)
-        for of, rows in parts:
+        for of, index in parts:
             if of is not view:  # pieces of one run share their events
                 view, lanes = of, event_lanes(of, self._form.options)
-            index = rows - of.base
             ids = match_ids(lanes, index, self._form.fingerprint)
             column = partial(event_column, of, self._form.options)
             yield self._form.write(of.table, index, ids, column)

@@ -44,6 +44,22 @@ def expand_groups(later, start, count, listed, out):  # type: ignore[no-untyped-
 
 
 @njit(cache=True, nogil=True)
+def expand_columns(later, start, count, listed, base, out):  # type: ignore[no-untyped-def]
+    """The same with a row of `out` for each variable; from all numbers `base` is taken off."""
+    width = later.shape[1]
+    row = np.uint64(0)
+    for g in range(later.shape[0]):
+        begin, size = np.uint64(start[g]), np.uint64(count[g])
+        for j in range(size):
+            out[0, row + j] = listed[begin + j] - base
+        for s in range(width):
+            number = later[g, s] - base
+            for j in range(size):
+                out[s + 1, row + j] = number
+        row += size
+
+
+@njit(cache=True, nogil=True)
 def arrival_numbers(ordinals, base, first, selected, out):  # type: ignore[no-untyped-def]
     """out[j] = the arrival number of event ordinals[j], for those in one chunk of events.
 

@@ -105,6 +105,11 @@ def take(values: np.ndarray, selected: np.ndarray) -> np.ndarray:
     return out
 
 
+def take_into(values: np.ndarray, selected: np.ndarray, out: np.ndarray) -> None:
+    """The same, into an array that is there."""
+    _take(values, selected, out)
+
+
 class RowSelector:
     """Finds the relevant rows of batches that are in order of time; keeps its scratch space."""
 

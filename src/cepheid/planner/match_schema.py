@@ -15,6 +15,7 @@ from cepheid.model.errors import DataError
 from cepheid.model.options import Options
 from cepheid.planner.column_expression import evaluate_value
 from cepheid.planner.columns import Column, to_arrow
+from cepheid.planner.gathering import gathered, repeated
 
 _ARROW = {
     ScalarType.BOOL: pa.bool_(),
@@ -89,20 +90,21 @@ class MatchForm:
 
         `column` gives an attribute of these events as RETURN expressions read it.
         """
-        takes = [pa.array(np.ascontiguousarray(index[:, v])) for v in range(index.shape[1])]
-        time = _one(events.column(self.options.end_column))
-        start = time.take(takes[0])
-        end = time.take(takes[-1]) if self.deadline is None else _later(start, self.deadline)
-        columns: list[pa.Array] = [ids, pa.repeat(pa.scalar(self.name), len(index)), start, end]
+        rows = [np.ascontiguousarray(index[:, v]) for v in range(index.shape[1])]
+        times = events.column_names.index(self.options.end_column)
+        whole = self.output is None  # else only the times of the first and last event are asked for
+        needed = range(events.num_columns) if whole else (times,)
+        plain = {number: _one(events.column(number)) for number in needed}
+        taken = [{n: gathered(c, each) for n, c in plain.items()} for each in rows]
+        start = taken[0][times]
+        end = taken[-1][times] if self.deadline is None else _later(start, self.deadline)
+        columns: list[pa.Array] = [ids, repeated(self.name, len(index)), start, end]
         names = ["match_id", "query", "start", "end"]
-        if self.output is None:
-            plain = {name: _one(events.column(name)) for name in events.column_names}
-            for variable, take in zip(self.variables, takes, strict=True):
+        if whole:
+            for variable, fields in zip(self.variables, taken, strict=True):
                 names.append(variable)
                 columns.append(
-                    pa.StructArray.from_arrays(
-                        [column.take(take) for column in plain.values()], names=list(plain)
-                    )
+                    pa.StructArray.from_arrays(list(fields.values()), names=events.column_names)
                 )
             return pa.table(columns, names=names)
         values = self._derived(index, column)
