@@ -15,7 +15,9 @@ from cepheid.hosts.match_columns import event_column
 from cepheid.hosts.store import View
 from cepheid.kernels.expand import expand_columns, expand_groups
 from cepheid.kernels.memory import room
-from cepheid.kernels.sequence_source import SequenceShape
+from cepheid.kernels.sequence_shape import (
+    SequenceShape,
+)
 from cepheid.model.errors import LimitExceeded
 from cepheid.planner.match_schema import MatchForm
 

@@ -17,7 +17,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cepheid.kernels.kernel_text import KernelText
-from cepheid.kernels.sequence_source import COUNTERS, DONE, OUTPUT_FULL, RING_FULL, SequenceShape
+from cepheid.kernels.sequence_shape import (
+    COUNTERS,
+    DONE,
+    OUTPUT_FULL,
+    RING_FULL,
+    SequenceShape,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,9 @@ from numba import njit
 from cepheid.kernels.compiled import function
 from cepheid.kernels.multi_source import MultiShape, multi_source
 from cepheid.kernels.resumable import Deliver, OutputBuffers, run_to_end, widened_ring
-from cepheid.kernels.sequence_source import COUNTERS
+from cepheid.kernels.sequence_shape import (
+    COUNTERS,
+)
 
 _FIRST_RING = 1024
 

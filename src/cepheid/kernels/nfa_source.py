@@ -18,7 +18,13 @@ Instance Stacks avoid, and why this kernel exists beside them. It stops and resu
 from __future__ import annotations
 
 from cepheid.kernels.kernel_text import KernelText
-from cepheid.kernels.sequence_source import COUNTERS, DONE, OUTPUT_FULL, RING_FULL, SequenceShape
+from cepheid.kernels.sequence_shape import (
+    COUNTERS,
+    DONE,
+    OUTPUT_FULL,
+    RING_FULL,
+    SequenceShape,
+)
 
 NEVER = -(2**63) + 1  # a literal that negates without overflow
 

@@ -9,8 +9,7 @@ import numpy as np
 from numba import njit
 
 from cepheid.kernels.compiled import load
-from cepheid.kernels.sequence_source import (
-    BLOCK,
+from cepheid.kernels.sequence_shape import (
     COUNTERS,
     DONE,
     KEY_OUTSIDE,
@@ -18,8 +17,8 @@ from cepheid.kernels.sequence_source import (
     OUTPUT_FULL,
     RING_FULL,
     SequenceShape,
-    sequence_source,
 )
+from cepheid.kernels.sequence_source import BLOCK, sequence_source
 
 _NEVER = -(2**62)
 _FIRST_RING = 1024
