@@ -12,6 +12,7 @@ import pytest
 
 import cepheid
 from cepheid.cli import event_readers
+from cepheid.hosts import text_formats
 from cepheid.generate import StreamParameters, generate_stream, write_events
 from tests.cli.conftest import EXAMPLES
 
@@ -181,7 +182,8 @@ def test_disorder_within_the_lateness_needs_no_sorting(cepheid_command, tmp_path
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_types_that_change_late_in_a_file(kind, cepheid_command, monkeypatch, tmp_path):
-    monkeypatch.setattr(event_readers, "_BLOCK", 4096)
+    monkeypatch.setattr(event_readers, "BLOCK", 4096)
+    monkeypatch.setattr(text_formats, "BLOCK", 4096)
     rows = [{"type": "AB"[i % 2], "ts": i, "id": i // 2, "note": None} for i in range(2000)]
     rows.append({"type": "A", "ts": 3000, "id": 7.5, "note": "late"})
     rows.append({"type": "B", "ts": 3001, "id": 7.5, "note": "later"})
@@ -311,7 +313,7 @@ def test_only_an_empty_field_is_null_and_texts_may_span_lines(cepheid_command, t
 
 
 def test_a_text_that_looks_like_a_time_at_first(cepheid_command, monkeypatch, tmp_path):
-    monkeypatch.setattr(event_readers, "_SAMPLED_LINES", 2)
+    monkeypatch.setattr(text_formats, "_SAMPLED_LINES", 2)
     events = tmp_path / "events.jsonl"
     events.write_text(
         "".join(
@@ -338,3 +340,15 @@ def test_times_in_json_lines(zone, cepheid_command, tmp_path):
     (row,) = json_lines(result.stdout)
     assert row["end"].startswith("2020-01-01T00:00:01.5")
     assert row["x"]["day"] == "2020-01-01"
+
+
+@pytest.mark.parametrize("form", ["table", "jsonl", "csv"])
+def test_times_finer_than_microseconds(form, cepheid_command, tmp_path):
+    events = tmp_path / "events.csv"
+    events.write_text("type,ts\nA,2020-01-01T00:00:00.123456789\nB,2020-01-01T00:00:02.5\n")
+    query = "EVENT SEQ(A x, B y) WITHIN 9 s"
+    result = cepheid_command("run", "-q", query, "-e", events, "--format", form)
+    assert result.exit_code == 0, result.stderr
+    if form == "jsonl":
+        (row,) = json_lines(result.stdout)
+        assert row["start"] == "2020-01-01T00:00:00.123456"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,18 +11,23 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.json
 
+from cepheid.hosts.text_formats import (
+    BLOCK,
+    ISO_TIME,
+    UNREADABLE,
+    ZONE,
+    csv_conversion,
+    csv_parsing,
+    in_microseconds,
+    open_csv,
+    sampled_values,
+)
 from cepheid.model.errors import DataError
 
-_BLOCK = 4 << 20
-"""Bytes of text read at once; the first block decides the columns' types."""
 _LARGEST_BLOCK = 64 << 20
 _ROWS = 1 << 16
-_SAMPLED_LINES = 200
-_NAMES = pa.dictionary(pa.int32(), pa.string())
 
-_ISO_TIME = re.compile(
-    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?P<zone>Z|[+-]\d\d(?::?\d\d)?)?"
-)
+_TIME = re.compile(f"{ISO_TIME}(?P<zone>{ZONE})?")
 
 
 class TypesChanged(Exception):
@@ -115,7 +119,7 @@ class _TextReader:
     def position(self) -> int:
         # Blocks are read ahead; a batch is one block, so that batches tell what has been used.
         if not self._is_compressed:
-            return min(self._size, self._blocks * _BLOCK)
+            return min(self._size, self._blocks * BLOCK)
         return self._size if self._raw.closed else self._raw.tell()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -138,39 +142,20 @@ class _CsvReader(_TextReader):
         types = like
         if types is None:
             with _open(file) as stream:
-                types = _timestamps_in_microseconds(_csv(stream, text_column, {}).schema)
+                types = _in_microseconds(open_csv(stream, {}, text_column).schema)
         known = {each.name: each.type for each in types if not pa.types.is_null(each.type)}
-        self._reader = _csv(self._stream(file), text_column, known)
+        self._reader = open_csv(self._stream(file), known, text_column)
         self.schema: pa.Schema = self._reader.schema
-
-
-def _csv(stream: Any, text_column: str, types: dict[str, pa.DataType]) -> Any:
-    return pa.csv.open_csv(
-        stream,
-        read_options=pa.csv.ReadOptions(block_size=_BLOCK, use_threads=False),
-        parse_options=pa.csv.ParseOptions(newlines_in_values=True),
-        convert_options=_csv_conversion(types, text_column),
-    )
-
-
-def _csv_conversion(types: dict[str, pa.DataType], text_column: str) -> Any:
-    """An empty field is a null, a quoted one an empty text, and nothing else is a null."""
-    return pa.csv.ConvertOptions(
-        null_values=[""],
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=False,
-        column_types={**types, text_column: _NAMES},
-    )
 
 
 def _whole_csv(file: Path, text_column: str) -> pa.Table:
     with _open(file) as stream:
         table = pa.csv.read_csv(
             stream,
-            parse_options=pa.csv.ParseOptions(newlines_in_values=True),
-            convert_options=_csv_conversion({}, text_column),
+            parse_options=csv_parsing(),
+            convert_options=csv_conversion({}, text_column),
         )
-    return table.cast(_timestamps_in_microseconds(table.schema))
+    return table.cast(_in_microseconds(table.schema))
 
 
 class _JsonReader(_TextReader):
@@ -179,7 +164,7 @@ class _JsonReader(_TextReader):
         types = like or _text_types(file, text_column)
         self._reader = pa.json.open_json(
             self._stream(file),
-            read_options=pa.json.ReadOptions(block_size=_BLOCK, use_threads=False),
+            read_options=pa.json.ReadOptions(block_size=BLOCK, use_threads=False),
             parse_options=pa.json.ParseOptions(explicit_schema=types),
         )
         self.schema: pa.Schema = self._reader.schema
@@ -189,7 +174,7 @@ def _whole_json(file: Path, text_column: str) -> pa.Table:
     """As the reader of blocks, but a column holds times only if all its values are times."""
     types = _text_types(file, text_column)
     texts = pa.schema([(name, pa.string()) for name in types.names])
-    size = max(_BLOCK, min(file.stat().st_size + 1, _LARGEST_BLOCK))
+    size = max(BLOCK, min(file.stat().st_size + 1, _LARGEST_BLOCK))
     with _open(file) as stream:
         table = pa.json.read_json(
             stream,
@@ -214,13 +199,14 @@ def _text_types(file: Path, text_column: str) -> pa.Schema:
     zoned: dict[str, bool] = {}
     texts: set[str] = {text_column}
     others: set[str] = set()
-    for name, value in _sampled_values(file):
-        if not isinstance(value, str):
-            others.add(name)
-        elif (found := _ISO_TIME.fullmatch(value)) is None:
-            texts.add(name)
-        else:
-            zoned[name] = zoned.get(name, False) or found["zone"] is not None
+    with _open(file) as stream:
+        for name, value in sampled_values(stream):
+            if not isinstance(value, str):
+                others.add(name)
+            elif (found := _TIME.fullmatch(value)) is None:
+                texts.add(name)
+            else:
+                zoned[name] = zoned.get(name, False) or found["zone"] is not None
     fields: list[tuple[str, pa.DataType]] = [(name, pa.string()) for name in texts - others]
     fields += [
         (name, pa.timestamp("us", "UTC" if has_zone else None))
@@ -228,18 +214,6 @@ def _text_types(file: Path, text_column: str) -> pa.Schema:
         if name not in texts | others
     ]
     return pa.schema(fields)
-
-
-def _sampled_values(file: Path) -> Iterator[tuple[str, Any]]:
-    with _open(file) as stream:
-        head = stream.read(_BLOCK // 16).decode("utf-8", errors="replace")
-    for line in head.split("\n")[:_SAMPLED_LINES]:
-        try:
-            row = json.loads(line)
-        except ValueError:  # cut in the middle, or broken: the reader will tell
-            continue
-        if isinstance(row, dict):
-            yield from ((name, value) for name, value in row.items() if value is not None)
 
 
 def _open(file: Path) -> Any:
@@ -250,23 +224,11 @@ def _codec(file: Path) -> Any:
     return {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}.get(file.suffix.lower())
 
 
-def _timestamps_in_microseconds(schema: pa.Schema) -> pa.Schema:
-    """Whole seconds in the first rows do not mean that no later time has a fraction."""
-    fields = []
-    for column in schema:
-        kind = column.type
-        if pa.types.is_timestamp(kind) and kind.unit in ("s", "ms"):
-            column = column.with_type(pa.timestamp("us", kind.tz))
-        fields.append(column)
-    return pa.schema(fields)
+def _in_microseconds(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([in_microseconds(column) for column in schema])
 
 
 def _unreadable(file: Path, kind: str, problem: Exception) -> DataError:
-    helps = {
-        "json": "each line must hold one object: these are JSON lines, not one large array",
-        "csv": "the first line must name the columns, and every line must have as many fields",
-        "parquet": "the file must be a whole Parquet file",
-    }
     return DataError.of(
-        "unreadable-events", f"`{file}` cannot be read: {problem}", help=helps.get(kind)
+        "unreadable-events", f"`{file}` cannot be read: {problem}", help=UNREADABLE.get(kind)
     )

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from cepheid.cli.nested_columns import flat_table, plain_table
+from cepheid.hosts.plain_types import python_rows
 from cepheid.model.errors import OptionError
 
 SUFFIXES = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
@@ -196,10 +197,9 @@ class _CsvFile(MatchFile):
 
 class _JsonLinesFile(MatchFile):
     def _write(self, table: pa.Table) -> None:
-        for batch in table.to_batches(max_chunksize=4096):
-            lines = [
-                json.dumps(row, ensure_ascii=False, default=_as_json) for row in batch.to_pylist()
-            ]
+        for begin in range(0, len(table), 4096):
+            rows = python_rows(table.slice(begin, 4096))
+            lines = [json.dumps(row, ensure_ascii=False, default=_as_json) for row in rows]
             self._stream.write("".join(f"{line}\n" for line in lines).encode())
 
     def _end(self) -> None:

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from cepheid import CompiledQuery
 from cepheid.cli.run_request import RunRequest
+from cepheid.hosts.plain_types import python_rows
 from cepheid.model.options import Options, make_options
 from cepheid.planner.prepare import prepare
 from cepheid.planner.sequence_plan import find_key
@@ -79,7 +80,7 @@ def show_matches(matches: pa.Table, total: int, shown: Shown, console: Console) 
         return
     if console.width < _LEAST_WIDTH and not console.is_terminal:
         console.width = _LEAST_WIDTH
-    rows = sorted(matches.to_pylist(), key=lambda row: (row["end"], row["start"]))
+    rows = sorted(python_rows(matches), key=lambda row: (row["end"], row["start"]))
     variables = [f.name for f in matches.schema if pa.types.is_struct(f.type)]
     if rows and variables:
         console.print(_events_table(rows, variables, shown))

@@ -24,7 +24,7 @@ class _Unordered(Exception):
 
 
 def run_in_process(request: RunRequest, files: EventFiles) -> Outcome:
-    """All matches of the files' events, whatever their order (SPEC C4, batch mode).
+    """All matches of the files' events, whatever their order, as in batch mode.
 
     The files are read once, as a stream. When they turn out not to be in time order, or when later
     rows do not fit the types of the first ones, they are read whole and the work begins anew.

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from cepheid.hosts.event_identity import event_lanes, match_ids
 from cepheid.hosts.match_columns import event_column
+from cepheid.hosts.plain_types import python_rows
 from cepheid.hosts.store import View
 from cepheid.kernels.expand import expand_columns, expand_groups
 from cepheid.kernels.memory import room
@@ -155,8 +156,9 @@ class Matches:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Each match as a dict, variables as dicts of their attributes."""
-        for batch in self.table().to_batches(max_chunksize=4096):
-            yield from batch.to_pylist()
+        table = self.table()
+        for begin in range(0, len(table), 4096):
+            yield from python_rows(table.slice(begin, 4096))
 
     @property
     def form(self) -> MatchForm:

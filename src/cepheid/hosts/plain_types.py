@@ -48,6 +48,21 @@ def plain_type(kind: Any) -> Any:
     return kind
 
 
+def python_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows as dicts; times finer than Python's become those in microseconds."""
+    coarse = pa.schema([field.with_type(_coarse(field.type)) for field in table.schema])
+    rows: list[dict[str, Any]] = fit(table, coarse).to_pylist()
+    return rows
+
+
+def _coarse(kind: Any) -> Any:
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        return pa.timestamp("us", kind.tz)
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_coarse(field.type)) for field in kind])
+    return kind
+
+
 def fit(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """The table with the columns and types of `schema`; what it does not have becomes null."""
     if table.schema.equals(schema):

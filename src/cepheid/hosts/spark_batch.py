@@ -101,7 +101,7 @@ class BatchPlan:
         return numbered.mapInArrow(work, schema)
 
     def _sliced(self, slices: TimeSlices) -> DataFrame:
-        """Each event once for every slice that reads it (SPEC C1)."""
+        """Each event once for every slice that reads it."""
         time = time_number(self.tests.schema, self.task.options)
         first = _slice_of(slices.edges, time - sf.lit(slices.reach.forward))
         last = _slice_of(slices.edges, time + sf.lit(slices.reach.back))

@@ -86,7 +86,7 @@ def to_column(
     """The condition as a boolean column that is never null.
 
     With `null_is_absent` a null means that the event does not have the attribute, else that it is
-    undefined (SPEC A2.3). Under `Absent.ERROR` an absent attribute fails the query, by name.
+    undefined. Under `Absent.ERROR` an absent attribute fails the query, by name.
     """
     return _Translation(column_of, type_of, absent, null_is_absent).predicate(expression)
 

@@ -59,7 +59,7 @@ def route_column(routing: Routing, options: Options, tests: EventTests) -> Colum
 
 
 def _is_absent(attributes: Sequence[str], options: Options, tests: EventTests) -> Column:
-    """Whether an event does not have its whole key (SPEC A2.3)."""
+    """Whether an event does not have its whole key."""
     is_null = reduce(
         or_,
         (

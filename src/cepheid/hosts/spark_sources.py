@@ -31,7 +31,7 @@ class Sources:
     """All events, in parts with the same columns.
 
     `by_table`: a column that a part lacks is absent for its events, and a null in one that it has
-    is a null; in one wide table only the option `types` tells the two apart (SPEC A2.3, F).
+    is a null; in one wide table only the option `types` tells the two apart (docs/semantics.md).
     """
 
     parts: tuple[Source, ...]

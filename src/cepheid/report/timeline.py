@@ -10,6 +10,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cepheid.hosts.plain_types import python_rows
 from cepheid.model.errors import DataError, OptionError
 from cepheid.report.time_axis import TimeScale
 
@@ -127,7 +128,7 @@ def build_timeline(
     options = options or TimelineOptions()
     variables = _variable_columns(matches, options)
     shown = _shortest_of_each_name(matches, variables, options) if options.one_per_name else matches
-    rows = shown.slice(0, options.limit).to_pylist()
+    rows = python_rows(shown.slice(0, options.limit))
     scale = TimeScale.of(rows[0]["start"]) if rows else _scale_of_type(matches)
     window = None if options.window is None else scale.number(options.window)
     lanes = tuple(
@@ -296,7 +297,7 @@ def _context(
         names = names.cast(names.type.value_type)
     same = events.filter(pc.is_in(names, pa.array([name], names.type)))
     shown = {(mark.time, mark.attributes.get(options.type)) for mark in marks}
-    others = [_mark(None, event, options, scale) for event in same.to_pylist()]
+    others = [_mark(None, event, options, scale) for event in python_rows(same)]
     return tuple(
         mark
         for mark in others
