@@ -12,8 +12,8 @@ import pytest
 
 import cepheid
 from cepheid.cli import event_readers
-from cepheid.hosts import text_formats
 from cepheid.generate import StreamParameters, generate_stream, write_events
+from cepheid.hosts import text_formats
 from tests.cli.conftest import EXAMPLES
 
 STORIES = {
