@@ -316,6 +316,8 @@ class SequenceEngine:
     def _rebuild(self) -> None:
         """Lay out anew and replay the live events: the same state, other stacks."""
         counted = self._stacks.counters
+        if not self._keeps_arrays:  # then every event was processed as it came
+            self._processed_to = self.watermark
         self._start_over()
         for chunk in self._chunks:
             try:

@@ -55,7 +55,10 @@ def sequence_source(shape: SequenceShape) -> str:
     are and selects the rows itself, block by block; it serves batches in order of time with a key
     of close integers, and stops where a batch is not like that.
     """
-    head = "U = np.uint64\nI = np.int64\n\n\n"
+    # Constants have names of their own: numba types a name once, a conversion every time.
+    head = "U = np.uint64\nI = np.int64\n"
+    head += "".join(f"C{n} = np.uint64({n})\n" for n in (*range(9), 56))
+    head += "EIGHT_FLAGS = np.uint64(0x0102040810204080)\n\n\n"
     return head + _function(shape, plain=False) + "\n\n" + _function(shape, plain=True)
 
 
@@ -75,13 +78,14 @@ def _function(shape: SequenceShape, *, plain: bool) -> str:
             w("prefetch(k0, ahead)")
         w("ahead += 8")
         w("event = place + lowest_bit(word)")
-        w("word &= word - U(1)")
+        w("word &= word - C1")
         w("i = U(event)")
         w("mk = bits[U(types[i])]")
         w("ri = row_base + seen")
         if shape.groups:
             w("kv = k0[i] - key_base")
-            w("if U(kv) >= U(key_size):", deeper=1)
+            w("key = U(kv)")
+            w("if key >= most_keys:", deeper=1)
             w(f"status = {KEY_OUTSIDE}")
             w("reached = event")
             w("break")
@@ -92,7 +96,7 @@ def _function(shape: SequenceShape, *, plain: bool) -> str:
         w("mk = mask[i]")
         w("ri = row[i]")
         for group in range(shape.groups):
-            w(f"kv{group or ''} = k{group}[i]")
+            w(f"key{group or ''} = U(k{group}[i])")
     w("ti = t[i]")
     w(f"oi = order_base + {'seen' if plain else 'event'}" if shape.arrival_order else "oi = ti")
     w("low = ti - W")
@@ -137,6 +141,7 @@ def _function(shape: SequenceShape, *, plain: bool) -> str:
 def _select_block(w: _Text, shape: SequenceShape) -> None:
     """The rows of wanted types in the next block, which must be in order, as words of 64 bits."""
     w("seen = I(0)")
+    w("most_keys = U(key_size)")
     w("start = I(begin)")
     w("while start < end:", deeper=1)
     w(f"stop = min(start + {BLOCK}, I(end))")
@@ -167,10 +172,10 @@ def _select_block(w: _Text, shape: SequenceShape) -> None:
     w("ahead = stop")
     w("for j in range(whole):", deeper=1)
     w("place = start + (j << 6)")
-    w("word = U(0)")
+    w("word = C0")
     w("for byte in range(8):", deeper=1)
     # Eight flags, a byte each, become eight bits: the product has them side by side on top.
-    w("eight = (words[U((j << 3) + byte)] * U(0x0102040810204080)) >> U(56)")
+    w("eight = (words[U((j << 3) + byte)] * EIGHT_FLAGS) >> C56")
     w("word |= eight << U(byte << 3)")
     w.depth -= 1
 
@@ -205,7 +210,7 @@ def _bit(bit: int, simple: str) -> str:
 
 
 def _key(group: int | None) -> str:
-    return "U(0)" if group is None else f"U(kv{group or ''})"
+    return "C0" if group is None else f"key{group or ''}"
 
 
 def _check_rings(w: _Text, shape: SequenceShape, events: int) -> None:
@@ -242,8 +247,8 @@ def _stop_if(w: _Text, condition: str) -> None:
 def _field(shape: SequenceShape, state: int, name: str, index: str) -> str:
     """A number of the entry at a place of the ring."""
     offset = shape.entry_fields(state).index(name)
-    place = f"({index}) << U({shape.entry_shift(state)})"
-    return f"r{state}[({place}) | U({offset})]" if offset else f"r{state}[{place}]"
+    place = f"({index}) << C{shape.entry_shift(state)}"
+    return f"r{state}[{place} | C{offset}]" if offset else f"r{state}[{place}]"
 
 
 def _newest(w: _Text, shape: SequenceShape, state: int, group: int | None) -> None:
@@ -251,6 +256,7 @@ def _newest(w: _Text, shape: SequenceShape, state: int, group: int | None) -> No
     s = state
     w(f"k = {_key(group)}")
     w(f"p{s} = h{s}[k]")
+    w(f"i{s} = U(p{s}) & m{s}")
     negation = shape.between[s]
     if negation:
         bit = negation.bit
@@ -264,17 +270,17 @@ def _step_before(w: _Text, shape: SequenceShape, state: int) -> None:
     """From the newest entry to the newest one before the event: ties never follow."""
     s = state
     if not shape.arrival_order:
-        here = f"U(p{s}) & m{s}"
-        tied = f"(ti - 1 - {_field(shape, s, 't', here)})"
+        tied = f"(ti - 1 - {_field(shape, s, 't', f'i{s}')})"
         w(f"while ((tail{s} - 1 - p{s}) & {tied}) < 0:", deeper=1)
-        w(f"p{s} = {_field(shape, s, 'prev', here)}")
+        w(f"p{s} = {_field(shape, s, 'prev', f'i{s}')}")
+        w(f"i{s} = U(p{s}) & m{s}")
         w.depth -= 1
 
 
 def _reachable(shape: SequenceShape, state: int) -> str:
     """A number below zero if the newest entry can be part of a match that ends with the event."""
     s = state
-    here = f"U(p{s}) & m{s}"
+    here = f"i{s}"
     test = f"(tail{s} - 1 - p{s})"
     if shape.window_in_scan:
         test += f" & (low - {_field(shape, s, 'mst' if s else 't', here)})"
@@ -317,9 +323,9 @@ def _push(w: _Text, shape: SequenceShape, s: int) -> None:
     if shape.counts_first_events and s < 2:
         # Whatever the number before was, those of live entries of a key follow one another.
         entry["nth"] = f"{_field(shape, 0, 'nth', 'U(above) & m0')} + 1"
-        entry["rip_nth"] = _field(shape, 0, "nth", "U(p0) & m0")
+        entry["rip_nth"] = _field(shape, 0, "nth", "i0")
     if s:
-        before = f"U(p{s - 1}) & m{s - 1}"
+        before = f"i{s - 1}"
         entry["rip"] = f"p{s - 1}"
         entry["mst"] = _field(shape, s - 1, "mst" if s > 1 else "t", before)
         entry["nb"] = "nbx"
@@ -469,19 +475,22 @@ def _emit_flat(w: _Text, shape: SequenceShape) -> None:
     _save_control(w, shape)
     w(f"return event, first_out, first_listed, {OUTPUT_FULL}")
     w.depth -= 1
+    w("o = U(nout)")
     for s in range(last):
-        w(f"out{s}[U(nout)] = {_field(shape, s, 'row', f'q{s}')}")
-    w(f"out{last}[U(nout)] = ri")
+        w(f"out{s}[o] = {_field(shape, s, 'row', f'q{s}')}")
+    w(f"out{last}[o] = ri")
     w("nout += 1")
 
 
 def _list_first_events(w: _Text, shape: SequenceShape) -> None:
     """Rows of state 0 with this key inside the window, newest first: ranges of it are shared."""
-    here = "U(a) & m0"
+    here = "ia"
     time, before = _field(shape, 0, "t", here), _field(shape, 0, "prev", here)
     w("a = h0[k]")
+    w("ia = U(a) & m0")
     w(f"while ((tail0 - 1 - a) & (ti - 1 - {time})) < 0:", deeper=1)
     w(f"a = {before}")
+    w("ia = U(a) & m0")
     w.depth -= 1
     if shape.counts_first_events:
         w(f"newest = {_field(shape, 0, 'nth', here)}")
@@ -493,6 +502,7 @@ def _list_first_events(w: _Text, shape: SequenceShape) -> None:
     w(f"listed[U(nlist)] = {_field(shape, 0, 'row', here)}")
     w("nlist += 1")
     w(f"a = {before}")
+    w("ia = U(a) & m0")
     w.depth -= 1
 
 
@@ -507,11 +517,12 @@ def _emit_group(w: _Text, shape: SequenceShape) -> None:
     _save_control(w, shape)
     w(f"return event, first_out, first_listed, {OUTPUT_FULL}")
     w.depth -= 1
+    w("o = U(nout)")
     for s in range(1, last):
-        w(f"out{s}[U(nout)] = {_field(shape, s, 'row', f'q{s}')}")
-    w(f"out{last}[U(nout)] = ri")
-    w("out_from[U(nout)] = offset")
-    w("out_count[U(nout)] = nlist - offset")
+        w(f"out{s}[o] = {_field(shape, s, 'row', f'q{s}')}")
+    w(f"out{last}[o] = ri")
+    w("out_from[o] = offset")
+    w("out_count[o] = nlist - offset")
     w("nout += 1")
 
 
