@@ -109,7 +109,7 @@ def test_random_queries_follow_the_oracle(plan: str) -> None:
             continue
         assert_agrees(case, [random_rows(seed * 50 + n, size=24) for n in range(10)])
         checked += 1
-        if checked == 5:
+        if checked == 3:
             return
     pytest.fail("hardly a query could be run")
 

@@ -24,12 +24,10 @@ POSITIVE = (
     "EVENT SEQ(A x, B y) WHERE [k] WITHIN 12",
     "EVENT SEQ(A x, B y, C z) WHERE [k] AND x.v <= z.v WITHIN 20",
     "EVENT SEQ(A x, A y, B z) WHERE x.v < y.v WITHIN 9",
-    "EVENT SEQ(ANY(A, B) x, C y) WHERE [s] AND y.w > 0.5 WITHIN 15",
-    "EVENT SEQ(B x, C y) WHERE x.s = y.s AND (x.b = true OR y.v > 1) WITHIN 30",
+    "EVENT SEQ(ANY(A, B) x, C y) WHERE [s] AND (x.b = true OR y.w > 0.5) WITHIN 15",
     "EVENT A x WHERE x.v > 1",
 )
 NEGATED = (
-    "EVENT SEQ(A x, !(B n), C y) WHERE [k] WITHIN 12",
     "EVENT SEQ(A x, !(B n), C y) WHERE [k] AND n.v > x.v WITHIN 20",
     "EVENT SEQ(!(B n), A x, C y) WHERE [s] WITHIN 9",
     "EVENT SEQ(A x, C y, !(B n)) WHERE [k] WITHIN 10",
@@ -79,7 +77,7 @@ def test_some_streams_have_matches(text: str) -> None:
     assert sum(found(text, stream(seed)).total() for seed in STREAMS) > 20
 
 
-@each((POSITIVE[0], NEGATED[1], NEGATED[4]))
+@each((POSITIVE[0], NEGATED[0], NEGATED[3]))
 def test_every_cut_gives_the_same(text: str) -> None:
     rows = stream(2, 8)[:8]
     whole = found(text, rows)

@@ -15,7 +15,7 @@ from cepheid.hosts.match_columns import event_column
 from cepheid.hosts.plain_types import python_rows
 from cepheid.hosts.store import View
 from cepheid.kernels.expand import expand_columns, expand_groups
-from cepheid.kernels.memory import room
+from cepheid.kernels.memory import copied, room
 from cepheid.kernels.sequence_shape import (
     SequenceShape,
 )
@@ -63,16 +63,16 @@ def kernel_output(
 ) -> Flat | Groups:
     """What a kernel wrote, copied: its buffers are used again."""
     first = 1 if shape.factorised else 0
-    rows = np.empty((filled, shape.length - first), np.int64)
+    rows = room(filled, shape.length - first)
     for state in range(first, shape.length):
         rows[:, state - first] = out[f"out{state}"][:filled]
     if not shape.factorised:
         return Flat(rows)
     return Groups(
         rows,
-        out["out_from"][:filled].copy(),
-        out["out_count"][:filled].copy(),
-        out["listed"][:listed].copy(),
+        copied(out["out_from"][:filled]),
+        copied(out["out_count"][:filled]),
+        copied(out["listed"][:listed]),
     )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.kernels.expand import arrival_numbers
+from cepheid.kernels.memory import room
 
 _MANY_CHUNKS = 16
 """Beyond this many it pays to put their numbers together before some are looked up."""
@@ -144,7 +145,7 @@ class View:
         """The arrival numbers of some rows."""
         if len(self.chunks) > _MANY_CHUNKS:
             return np.asarray(self.positions[ordinals - self.base])
-        out = np.empty(ordinals.size, np.int64)
+        out = room(ordinals.size)
         flat = ordinals.ravel()
         for chunk in self.chunks:
             chunk.write_positions(flat, out)

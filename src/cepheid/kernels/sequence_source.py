@@ -293,7 +293,7 @@ def _order(shape: SequenceShape) -> str:
     return "o" if shape.arrival_order else "t"
 
 
-LONGEST_NESTED = 12
+LONGEST_NESTED = 8
 """Up to this length construction is nested loops; beyond, one loop: Python nests twenty at most."""
 
 _SHORT = 3
