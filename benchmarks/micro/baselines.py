@@ -194,7 +194,7 @@ class DuckdbBuckets:
         self._connection = duckdb.connect()
         self._connection.execute("SET threads = 1")
         self._connection.register("arrow_events", columns)
-        self._connection.execute("CREATE TABLE events AS SELECT * FROM arrow_events")
+        self._connection.execute("CREATE TABLE events AS SELECT * FROM arrow_events").fetchall()
         self._from = _duckdb_join(window, length)
         self._columns = ", ".join(f"c{i}.row AS row{i}" for i in range(length))
 
@@ -206,9 +206,9 @@ class DuckdbBuckets:
 
     def count(self) -> int:
         """Return the number of matches without building them."""
-        found = self._connection.execute(f"SELECT count(*) {self._from}").fetchone()
-        assert found is not None
-        return int(found[0])
+        # All rows are fetched, though there is one: DuckDB refuses work beside an unfinished result.
+        ((found,),) = self._connection.execute(f"SELECT count(*) {self._from}").fetchall()
+        return int(found)
 
 
 def _duckdb_join(window: int, length: int) -> str:
