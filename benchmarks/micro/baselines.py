@@ -206,7 +206,7 @@ class DuckdbBuckets:
 
     def count(self) -> int:
         """Return the number of matches without building them."""
-        # All rows are fetched, though there is one: DuckDB refuses work beside an unfinished result.
+        # All rows are fetched, though there is one: DuckDB refuses work beside an open result.
         ((found,),) = self._connection.execute(f"SELECT count(*) {self._from}").fetchall()
         return int(found)
 
