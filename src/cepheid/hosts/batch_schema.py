@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from cepheid.hosts.event_columns import unknown_column
+from cepheid.hosts.type_codes import bad_type_column
 from cepheid.model.errors import DataError
 from cepheid.model.options import Options
 from cepheid.planner.prepare import Prepared, time_domain
@@ -34,11 +35,7 @@ def _check_type_column(batch: pa.Schema, options: Options) -> None:
         kind = kind.value_type
     fits = (pa.types.is_string, pa.types.is_large_string, pa.types.is_integer, pa.types.is_null)
     if not any(test(kind) for test in fits):
-        raise DataError.of(
-            "bad-type-column",
-            f"the type column `{options.type}` holds {kind}, not names of event types",
-            help="name the right column with type=, or cast it to strings",
-        )
+        raise bad_type_column(options.type, kind)
 
 
 def merged_schema(known: pa.Schema | None, batch: pa.Schema) -> pa.Schema:

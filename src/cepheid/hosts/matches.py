@@ -16,9 +16,7 @@ from cepheid.hosts.plain_types import python_rows
 from cepheid.hosts.store import View
 from cepheid.kernels.expand import expand_columns, expand_groups
 from cepheid.kernels.memory import copied, room
-from cepheid.kernels.sequence_shape import (
-    SequenceShape,
-)
+from cepheid.kernels.sequence_shape import SequenceShape
 from cepheid.model.errors import LimitExceeded
 from cepheid.planner.match_schema import MatchForm
 

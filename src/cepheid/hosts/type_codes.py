@@ -56,11 +56,7 @@ class TypeCodes:
                 self._dictionary = None
                 self._tables([*self._type_bits, _STRANGER])
                 return np.full(len(column), -1, np.int64)
-            raise DataError.of(
-                "bad-type-column",
-                f"the type column `{self._column}` holds {column.type}, not names of event types",
-                help="name the right column with type=, or cast it to strings",
-            )
+            raise bad_type_column(self._column, column.type)
         return self._read_strings(column)
 
     def names(self, codes: np.ndarray) -> np.ndarray:
@@ -120,3 +116,12 @@ class TypeCodes:
 
 _NOTHING = np.zeros(1, np.uint8)
 _STRANGER = "\0"
+
+
+def bad_type_column(name: str, kind: pa.DataType) -> DataError:
+    """The error for a type column that holds no names."""
+    return DataError.of(
+        "bad-type-column",
+        f"the type column `{name}` holds {kind}, not names of event types",
+        help="name the right column with type=, or cast it to strings",
+    )

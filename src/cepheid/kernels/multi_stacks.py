@@ -11,9 +11,7 @@ from numba import njit
 from cepheid.kernels.compiled import function
 from cepheid.kernels.multi_source import MultiShape, multi_source
 from cepheid.kernels.resumable import Deliver, OutputBuffers, run_to_end, widened_ring
-from cepheid.kernels.sequence_shape import (
-    COUNTERS,
-)
+from cepheid.kernels.sequence_shape import COUNTERS
 
 _FIRST_RING = 1024
 

@@ -10,10 +10,7 @@ import numpy as np
 from cepheid.kernels.compiled import function
 from cepheid.kernels.nfa_source import cell_fields, nfa_arguments, nfa_source, search_lists
 from cepheid.kernels.resumable import Deliver, OutputBuffers, run_to_end, widened_ring
-from cepheid.kernels.sequence_shape import (
-    COUNTERS,
-    SequenceShape,
-)
+from cepheid.kernels.sequence_shape import COUNTERS, SequenceShape
 
 _FIRST_CELLS = 1024
 

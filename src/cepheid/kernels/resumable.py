@@ -7,11 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cepheid.kernels.sequence_shape import (
-    DONE,
-    OUTPUT_FULL,
-    RING_FULL,
-)
+from cepheid.kernels.sequence_shape import DONE, OUTPUT_FULL, RING_FULL
 
 Deliver = Callable[[dict[str, np.ndarray], int, int], None]
 

@@ -10,9 +10,7 @@ from cepheid.kernels.multi_source import MultiShape
 from cepheid.kernels.multi_stacks import MultiStacks
 from cepheid.kernels.nfa_runs import NfaRuns
 from cepheid.kernels.resumable import Deliver
-from cepheid.kernels.sequence_shape import (
-    SequenceShape,
-)
+from cepheid.kernels.sequence_shape import SequenceShape
 from cepheid.kernels.stacks import Stacks
 
 

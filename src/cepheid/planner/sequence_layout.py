@@ -6,10 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from cepheid.algebra.expression import Expression, ScalarType, attributes, conjuncts, variables
-from cepheid.kernels.sequence_shape import (
-    Between,
-    SequenceShape,
-)
+from cepheid.kernels.sequence_shape import Between, SequenceShape
 from cepheid.kernels.witness_source import ProbeShape
 from cepheid.model.errors import OptionError
 from cepheid.model.options import PlanOptions
