@@ -317,6 +317,13 @@ def test_long_patterns_are_found(length: int) -> None:
     assert len(found) == 1
 
 
+def test_multi_pais_of_long_patterns_is_refused() -> None:
+    components = ", ".join(f"T{i} x{i}" for i in range(17))
+    d = cepheid.Detector(f"EVENT SEQ({components}) WHERE [id]", plan={"scan": "multi"})
+    with pytest.raises(OptionError, match="up to 16 events"):
+        d.feed([ev("T0", 1)])
+
+
 def test_a_pattern_too_long_is_refused_quickly() -> None:
     components = ", ".join(f"T{i} x{i}" for i in range(5_000))
     with pytest.raises(CepheidError, match="more than 64 components"):

@@ -20,6 +20,9 @@ from cepheid.planner.sequence_plan import (
     rest_of_joint,
 )
 
+_LONGEST_MULTI = 16
+"""Its construction is a loop for each event, and Python nests no more than twenty."""
+
 _DTYPE = {ScalarType.FLOAT: "float64"}
 
 
@@ -188,6 +191,13 @@ class _Builder:
                 "plan-does-not-fit",
                 "scan='multi' needs an attribute that is equal in two or more events of a match",
                 help="add an equivalence test such as [id], or leave the plan option scan out",
+            )
+        if self.plan.length > _LONGEST_MULTI:
+            raise OptionError.of(
+                "plan-does-not-fit",
+                f"scan='multi' runs sequences of up to {_LONGEST_MULTI} events, "
+                f"this one has {self.plan.length}",
+                help="leave the plan option scan out",
             )
         # Keys of mixed types, or absent in some row, do not partition: one stack has to do.
         return "multi" if partitioned and self.key is not None else "stacks"
