@@ -167,10 +167,7 @@ def _canonical(value: object) -> str:
 
 def _number_twins(lanes: np.ndarray, view: View) -> None:
     """Identical rows share their time, so only views with ties have to look."""
-    tied = any(chunk.ties for chunk in view.chunks) or any(
-        a.last_time >= b.first_time for a, b in zip(view.chunks, view.chunks[1:], strict=False)
-    )
-    if not tied:
+    if not view.ties:
         return
     order = np.lexsort((lanes[1], lanes[0]))
     a, b = lanes[0][order], lanes[1][order]

@@ -220,7 +220,12 @@ class Matches:
     def _written(self, parts: Iterable[tuple[View, np.ndarray]]) -> Iterator[pa.Table]:
         view: View | None = None
         lanes = np.zeros((2, 0), np.uint64)
+        by_content = self._form.options.id is None
         for of, index in parts:
+            # Few matches among many live events: look at their own events only. Among ties the
+            # others are needed, too, to number those that are alike.
+            if 2 * index.size < of.rows and not (by_content and of.ties):
+                of, index = of.narrowed(index)
             if of is not view:  # pieces of one run share their events
                 view, lanes = of, event_lanes(of, self._form.options)
             ids = match_ids(lanes, index, self._form.fingerprint)

@@ -132,10 +132,13 @@ def plan_batch(events: Any, query: CompiledQuery, options: Options) -> BatchPlan
     # Small numbers instead of names make rows lighter; a key by type still asks for the names.
     is_by_type = isinstance(key, KeyByType) and key.of_any is None
     names = None if is_by_type else tests[0].types_worth_numbers()
+    kept = [
+        part.frame.filter(test.matters()) for part, test in zip(sources.parts, tests, strict=True)
+    ]
     needed = together(
         [
-            part.frame.filter(test.matters()).select(*test.selected(columns, names))
-            for part, test in zip(sources.parts, tests, strict=True)
+            frame.select(*test.selected(columns, names))
+            for frame, test in zip(kept, tests, strict=True)
         ]
     )
     notes = [
@@ -143,7 +146,7 @@ def plan_batch(events: Any, query: CompiledQuery, options: Options) -> BatchPlan
         "rows without type or usable time match nothing (spark_batch.quarantined has them)",
         _columns_note(columns, sources.schema),
     ]
-    division = _divide(key, needed, sources, tests, notes)
+    division = _divide(key, needed, kept, tests, notes)
     task = DetectionTask(
         query,
         options,
@@ -175,13 +178,13 @@ def quarantined(events: DataFrame, options: Options | None = None) -> DataFrame:
 def _divide(
     key: KeyByType | Undivided,
     needed: DataFrame,
-    sources: Sources,
+    kept: list[DataFrame],
     tests: list[EventTests],
     notes: list[str],
 ) -> Division:
     program, options = tests[0].program, tests[0].options
     if isinstance(key, KeyByType):
-        key = _key_all_events_have(key, sources, tests, notes)
+        key = _key_all_events_have(key, kept, tests, notes)
     if isinstance(key, KeyByType):
         notes.append(f"divided by the key {key} into {_partition_note(needed, options)}")
         if not isinstance(reach_of(program), Undivided):
@@ -201,7 +204,7 @@ def _divide(
 
 
 def _key_all_events_have(
-    key: KeyByType, sources: Sources, tests: list[EventTests], notes: list[str]
+    key: KeyByType, kept: list[DataFrame], tests: list[EventTests], notes: list[str]
 ) -> KeyByType | Undivided:
     """Equality by way of an absent attribute is not transitive: then the key divides nothing."""
     options = tests[0].options
@@ -211,8 +214,8 @@ def _key_all_events_have(
         if missing:
             return Undivided(f"events of type {name} have no attribute {missing[0]}")
     doubtful = [
-        part.frame.filter(lacking).select(sf.lit(1))
-        for part, test in zip(sources.parts, tests, strict=True)
+        frame.filter(lacking).select(sf.lit(1))
+        for frame, test in zip(kept, tests, strict=True)
         if (lacking := test.lacks_key(key)) is not None
     ]
     if not doubtful:
@@ -221,8 +224,9 @@ def _key_all_events_have(
         "looked for events without a key before (a pass over the filtered key columns; types= or "
         "columns that hold no nulls spare it)"
     )
-    # One job whose tasks stop at the first row; `isEmpty` would start several small ones.
-    if together(doubtful).limit(1).count() == 0:
+    # One job without a shuffle of rows. `limit(1)` would stop earlier where keys are missing, but
+    # takes twice as long where none is, which is what one waits for.
+    if together(doubtful).count() == 0:
         return key
     return Undivided("some events do not have the key, and are equal to every key")
 

@@ -108,11 +108,10 @@ class EventTests:
         for name in columns:
             column = quoted(name)
             if types is not None and name == self.options.type:
-                numbered = sf.lit(None).cast("byte")
-                for number, each in reversed(list(enumerate(types))):
-                    found = sf.lit(number).cast("byte")
-                    numbered = sf.when(column == sf.lit(each), found).otherwise(numbered)
-                column = numbered.alias(name)
+                ways = sf.when(column == types[0], 0)
+                for number, each in enumerate(types[1:], 1):
+                    ways = ways.when(column == each, number)
+                column = ways.alias(name)
             chosen.append(column)
         return chosen
 
@@ -130,7 +129,7 @@ class EventTests:
         return columns
 
     def lacks_key(self, key: KeyByType) -> Column | None:
-        """Rows that matter and do not have a key attribute; None when there can be none."""
+        """Which of the rows that matter lack a key attribute; None when there can be none."""
         ways = []
         for names, types in key.groups().items() if key.of else [(key.of_any or (), None)]:
             unstated = None if types is None else self._unstated(types)
@@ -138,9 +137,10 @@ class EventTests:
                 continue
             missing = [way for name in names if (way := self._is_absent(name)) is not None]
             if missing:
-                of_types = sf.lit(True) if unstated is None else self.is_of(unstated)
-                ways.append(of_types & reduce(or_, missing))
-        return self.matters() & reduce(or_, ways) if ways else None
+                way = reduce(or_, missing)
+                of_all = unstated is None or set(unstated) == set(self.program.types or ())
+                ways.append(way if of_all else self.is_of(unstated or ()) & way)
+        return reduce(or_, ways) if ways else None
 
     def _unstated(self, types: Collection[str]) -> list[str]:
         """Types of which the option `types` does not say what they have."""

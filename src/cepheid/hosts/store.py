@@ -27,6 +27,7 @@ class Chunk:
         "_positions",
         "_rows",
         "_selected",
+        "_ties",
         "_times",
         "base",
         "first_time",
@@ -63,6 +64,7 @@ class Chunk:
             self._rows = len(times)
         self.lacks = lacks
         self.lanes: np.ndarray | None = None
+        self._ties: bool | None = None
         self.base = base
         self.first_time = int(first)
         self.last_time = int(last)
@@ -95,10 +97,29 @@ class Chunk:
     @property
     def ties(self) -> bool:
         """Whether rows may share a time (or are out of order, where it cannot be told cheaply)."""
-        if isinstance(self._times, tuple):
-            times, selected = self._times
-            self._times = times[selected]
-        return not bool(np.all(self._times[1:] > self._times[:-1]))
+        if self._ties is None:
+            times = self.times
+            self._ties = not bool(np.all(times[1:] > times[:-1]))
+        return self._ties
+
+    @property
+    def times(self) -> np.ndarray:
+        """The time of each row."""
+        held = self._times
+        if isinstance(held, tuple):
+            times, selected = held
+            self._times = held = times[selected]
+        return held
+
+    def only(self, rows: np.ndarray, base: int) -> Chunk:
+        """Some of its rows, in their order, as a chunk of their own."""
+        chosen = rows if self._selected is None else self._selected[rows]
+        lacks = {name: flags[rows] for name, flags in self.lacks.items()}
+        batch = self._batch.take(pa.array(chosen))
+        part = Chunk(base, batch, None, self.positions[rows], self.times[rows], lacks)
+        if self.lanes is not None:
+            part.lanes = self.lanes[:, rows]
+        return part
 
     @property
     def batch(self) -> pa.RecordBatch:
@@ -140,6 +161,30 @@ class View:
             batches = [chunk.batch for chunk in self.chunks]
             self._table = _combined(batches)
         return self._table
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return sum(len(chunk) for chunk in self.chunks)
+
+    @property
+    def ties(self) -> bool:
+        """Whether rows may share a time."""
+        return any(chunk.ties for chunk in self.chunks) or any(
+            a.last_time >= b.first_time for a, b in zip(self.chunks, self.chunks[1:], strict=False)
+        )
+
+    def narrowed(self, rows: np.ndarray) -> tuple[View, np.ndarray]:
+        """A view of the given rows alone, and their places in it."""
+        used = np.zeros(self.rows, np.bool_)
+        used[rows] = True
+        chunks, begin, base = [], 0, 0
+        for chunk in self.chunks:
+            own = np.flatnonzero(used[begin : begin + len(chunk)])
+            if len(own):
+                chunks.append(chunk.only(own, base))
+            begin, base = begin + len(chunk), base + len(own)
+        return View(chunks), (np.cumsum(used) - 1)[rows]
 
     def positions_of(self, ordinals: np.ndarray) -> np.ndarray:
         """The arrival numbers of some rows."""
