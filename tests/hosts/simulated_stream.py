@@ -14,14 +14,18 @@ from typing import Any
 
 import pyarrow as pa
 
+from cepheid.hosts.header_store import HeaderStore
 from cepheid.hosts.prepared_program import prepare_program
 from cepheid.hosts.spark_packing import EVERYWHERE, ROUTE, Packing, open_pack
 from cepheid.hosts.stream_bucket import Arrival, Bucket, DetectorCache, Step, StreamTask
 from cepheid.hosts.stream_clock import StreamClock
 from cepheid.hosts.stream_routing import Routing, route
+from cepheid.hosts.stream_state import Header
 from cepheid.model.event_time import MAX_TIME
 from cepheid.model.options import make_options
 from cepheid.planner.compiled_query import CompiledQuery, compile_text
+
+FINGERPRINT = "fingerprint"
 
 
 @dataclass
@@ -51,6 +55,18 @@ class MemoryStore:
 
     def drop_segment(self, number: int) -> None:
         del self.segments[number]
+
+    @property
+    def held(self) -> dict[int, bytes]:
+        """All segments, also those that travel with the header."""
+        reader = HeaderStore(self.copy())
+        head = reader.header()
+        if head is None:
+            return {}
+        listed = Header.from_bytes(head, FINGERPRINT).segments
+        found = {each.number: reader.segment(each.number) for each in listed}
+        assert set(self.segments) <= set(found), "a segment that no header lists is lost space"
+        return found
 
 
 @dataclass
@@ -82,7 +98,7 @@ class SimulatedStream:
         self.clock = StreamClock(is_timestamp)
         self.schema = schema
         self.task = StreamTask(
-            self.query, self.options, schema, self.clock, self.routing, "fingerprint", "run"
+            self.query, self.options, schema, self.clock, self.routing, FINGERPRINT, "run"
         )
         self.caches = [DetectorCache() for _ in range(workers)]
         self.states: dict[int, BucketState] = {}
@@ -117,7 +133,7 @@ class SimulatedStream:
 
     @property
     def segments(self) -> int:
-        return sum(len(state.store.segments) for state in self.states.values())
+        return sum(len(state.store.held) for state in self.states.values())
 
     # -- one micro-batch ------------------------------------------------------------------------
 

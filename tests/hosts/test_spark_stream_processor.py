@@ -51,7 +51,10 @@ def test_matches_leave_when_their_last_event_comes() -> None:
     assert bucket.testInPandas(3, pack(("A", 1, 7))).empty
     (match,) = matched(bucket.testInPandas(3, pack(("B", 4, 7), ("B", 5, 8))))
     assert (match["x"]["ts"], match["y"]["ts"]) == (1, 4)
-    assert len(bucket.peekMapState("segments", 3)) == 2
+    assert not bucket.peekMapState("segments", 3), "small segments travel with the header"
+    many = [("A", 6, key) for key in range(2_000)]
+    assert bucket.testInPandas(3, pack(*many)).empty
+    assert len(bucket.peekMapState("segments", 3)) == 1
     assert not bucket.peekMapState("segments", 2)
 
 

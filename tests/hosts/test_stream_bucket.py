@@ -13,6 +13,7 @@ import pytest
 
 import cepheid
 from cepheid.hosts import stream_state
+from cepheid.hosts.header_store import HeaderStore
 from cepheid.hosts.stream_bucket import Bucket, DetectorCache
 from cepheid.hosts.stream_clock import MILLISECONDS, StreamClock
 from cepheid.hosts.stream_state import Header
@@ -178,9 +179,9 @@ def test_state_stays_flat_on_a_steady_stream(name: str) -> None:
     sizes = []
     for begin in range(0, len(rows), 50):
         stream.batch(rows[begin : begin + 50])
-        sizes.append(sum(len(d) for s in stream.states.values() for d in s.store.segments.values()))
+        sizes.append(sum(len(d) for s in stream.states.values() for d in s.store.held.values()))
     stream.heartbeat(10_000)
-    stream.heartbeat(20_000)
+    stream.heartbeat(100_000)  # forgetting takes its time after a leap
     assert streamed(stream) == in_process(QUERIES[name], rows)
     assert max(sizes[60:]) <= 1.3 * max(sizes[10:60])
     assert stream.segments == 0, "nothing is kept once everything is too old"
@@ -193,7 +194,7 @@ def test_many_small_batches_are_merged() -> None:
     for row in rows:
         stream.batch([row])
         assert all(
-            len(state.store.segments) <= stream_state.MOST_SEGMENTS + stream_state.MERGED_AT_ONCE
+            len(state.store.held) <= stream_state.MOST_SEGMENTS + stream_state.MERGED_AT_ONCE
             for state in stream.states.values()
         )
     assert streamed(stream) == in_process(query, rows)
@@ -208,10 +209,10 @@ def test_a_large_segment_that_is_mostly_dead_is_written_anew() -> None:
     query = QUERIES["monotone"]
     stream = SimulatedStream(query, SCHEMA, buckets=1)
     stream.batch(rows[:19_000])  # hundreds of windows at once
-    before = sum(map(len, stream.states[0].store.segments.values()))
+    before = sum(map(len, stream.states[0].store.held.values()))
     for begin in range(19_000, 20_000, 250):
         stream.batch(rows[begin : begin + 250])
-    after = sum(map(len, stream.states[0].store.segments.values()))
+    after = sum(map(len, stream.states[0].store.held.values()))
     assert after < before / 10
     assert streamed(stream) == in_process(query, rows)
 
@@ -305,6 +306,7 @@ def test_equal_events_are_told_apart_across_batches_and_restarts() -> None:
     assert streamed(stream) == in_process(query, wide([twin] * 3))
     assert len(streamed(stream)) == 3
     stream.heartbeat(1_000)
+    stream.heartbeat(100_000)
     assert stream.segments == 0
 
 
@@ -342,9 +344,31 @@ def test_a_header_reads_back() -> None:
     for state in stream.states.values():
         assert isinstance(state.store, MemoryStore)
         assert state.store.head is not None
-        header = Header.from_bytes(state.store.head, "fingerprint")
-        assert header.to_bytes() == state.store.head
-        assert {s.number for s in header.segments} == set(state.store.segments)
+        written = HeaderStore(state.store).header()
+        assert written is not None
+        header = Header.from_bytes(written, "fingerprint")
+        assert header.to_bytes() == written
+        assert {s.number for s in header.segments} == set(state.store.held)
+
+
+def test_only_large_segments_have_a_value_of_their_own() -> None:
+    inner = MemoryStore()
+    store = HeaderStore(inner)
+    small, large = bytes(range(256)) * 30, b"\n" * 9_000
+    for number in range(6):
+        store.set_segment(number, small)
+    store.set_segment(6, large)
+    store.drop_segment(1)
+    store.set_header(b"{}")
+    assert sorted(inner.segments) == [4, 5, 6], "what does not fit beside the header"
+    again = HeaderStore(inner)
+    assert again.header() == b"{}"
+    assert [again.segment(number) for number in (0, 2, 3, 4, 6)] == [small] * 4 + [large]
+    for number in (0, 2, 3, 4, 5, 6):
+        again.drop_segment(number)
+    again.set_header(b"{}")
+    assert not inner.segments
+    assert HeaderStore(inner).header() == b"{}"
 
 
 @pytest.mark.parametrize("is_timestamp", [True, False])

@@ -17,13 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.hosts import stream_state
+from cepheid.hosts.header_store import HeaderStore
 from cepheid.hosts.in_process import Detector
 from cepheid.hosts.ingest import EventBatch
 from cepheid.hosts.matches import Matches
 from cepheid.hosts.sequence_engine import SequenceEngine
 from cepheid.hosts.set_aside import event_times
 from cepheid.hosts.snapshot import join_events, with_notes, without_notes
-from cepheid.hosts.stream_clock import StreamClock
+from cepheid.hosts.stream_clock import BEGINNING, StreamClock
 from cepheid.hosts.stream_routing import Routing
 from cepheid.hosts.stream_state import Header, StageState, Store
 from cepheid.model.options import Options
@@ -31,6 +32,8 @@ from cepheid.planner.compiled_query import CompiledQuery
 
 _MOST_BYTES_KEPT = 1 << 30
 _MEMORY_PER_STORED_BYTE = 8
+_PATIENCE = 16
+_LONGEST_STEP = 64  # in windows: after a leap in time patience has an end
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +124,7 @@ class Bucket:
         """`store` is this bucket's part of the state."""
         self._task = task
         self._number = number
-        self._store = store
+        self._store = HeaderStore(store)
         self._cache = cache
 
     def step(
@@ -142,7 +145,9 @@ class Bucket:
         quarantined = detector.quarantined.take()
         token = os.urandom(8).hex()
         after, is_fresh = self._stored(header.next(token), detector, marks)
-        after, delete, register = self._timers(after, detector, watermark_ms, fired)
+        before = header.stages[0].watermark if header.stages else BEGINNING
+        advanced = watermark - before if before > BEGINNING else 0
+        after, delete, register = self._timers(after, detector, watermark_ms, fired, advanced)
         self._store.set_header(after.to_bytes())
         if is_fresh and not self._is_slowed(detector):
             size = _MEMORY_PER_STORED_BYTE * sum(s.size for s in after.segments)
@@ -286,15 +291,29 @@ class Bucket:
         return replace(header, stages=stages, front=front), is_fresh
 
     def _timers(
-        self, header: Header, detector: Detector, watermark_ms: int, fired: int | None
+        self,
+        header: Header,
+        detector: Detector,
+        watermark_ms: int,
+        fired: int | None,
+        advanced: int,
     ) -> tuple[Header, int | None, int | None]:
-        """One timer at most: when something becomes final, or when all can be forgotten."""
+        """One timer at most: when something becomes final, or when all can be forgotten.
+
+        Forgetting can wait for a while, counted in steps like this one (`advanced`), for it is only
+        a silent bucket's: one that goes on forgets by itself and need not set its timer each time.
+        """
         current, delete = header.timer, None
         if current is not None and current <= watermark_ms:
             delete = None if current == fired else current
             current = None
         deadlines = [d for e in detector.engines if (d := e.next_deadline()) is not None]
-        expiries = [d for e in detector.engines if (d := e.expires_at()) is not None]
+        expiries = [
+            expiry
+            + _PATIENCE * min(advanced, _LONGEST_STEP * (engine.prepared.plan.retention or 0))
+            for engine in detector.engines
+            if (expiry := engine.expires_at()) is not None
+        ]
         if expiries and header.segments:
             deadlines.append(max(expiries))
         register = None
