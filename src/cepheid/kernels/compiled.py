@@ -14,25 +14,15 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numba
 
-_HEADER = """\
-import numba
-import numpy as np
-from cepheid.kernels.processor import *
-from cepheid.kernels.scalar import *
-
-"""
-
-
-# Machine code holds what it calls in the two modules, which is thus part of what names it.
-_CALLED = "".join(
-    Path(__file__).with_name(f"{name}.py").read_text("utf-8") for name in ("processor", "scalar")
-)
+_CALLED = ("processor", "scalar")
+"""The modules of this folder whose functions a kernel may call."""
 
 
 @dataclass(slots=True)
@@ -47,17 +37,30 @@ counters = KernelCounters()
 _modules: dict[str, ModuleType] = {}
 
 
-def load(source: str) -> ModuleType:
-    """The module for a kernel source text; equal texts give the same module."""
+def load(source: str, called: tuple[str, ...] = _CALLED) -> ModuleType:
+    """The module for a kernel source text; equal texts give the same module.
+
+    Machine code holds what it calls in the `called` modules, which is thus part of what names it.
+    """
+    header, texts = _called(called)
     digest = hashlib.blake2b(
-        f"{numba.__version__}|{_CALLED}|{_HEADER}|{source}".encode(), digest_size=12
+        f"{numba.__version__}|{texts}|{header}|{source}".encode(), digest_size=12
     ).hexdigest()
     name = f"cepheid_kernel_{digest}"
     module = _modules.get(name)
     if module is None:
-        module = _modules[name] = _import(name, _HEADER + source)
+        module = _modules[name] = _import(name, header + source)
         counters.loaded += 1
     return module
+
+
+@lru_cache
+def _called(names: tuple[str, ...]) -> tuple[str, str]:
+    """The lines that import these modules, and the modules' own text."""
+    lines = ["import numba", "import numpy as np"]
+    lines += [f"from cepheid.kernels.{name} import *" for name in names]
+    files = [Path(__file__).with_name(f"{name}.py") for name in names]
+    return "\n".join(lines) + "\n\n", "".join(file.read_text("utf-8") for file in files)
 
 
 def function(source: str, name: str) -> Callable[..., Any]:
