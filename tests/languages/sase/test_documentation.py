@@ -32,7 +32,7 @@ SHOWN_ELSEWHERE = {
 
 def codes_in_source() -> set[str]:
     """Every code that the front end gives to a diagnostic."""
-    makers = {"Diagnostic", "error", "warning", "of", "_refuse"}
+    makers = {"Diagnostic", "error", "warning", "of", "refuse"}
     codes = set()
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
