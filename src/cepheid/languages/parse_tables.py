@@ -19,7 +19,7 @@ from lark.grammar import Rule
 from lark.lexer import TerminalDef
 
 TABLES = "grammar.tables.json"
-WITH_GRAMMAR = ("cepheid.languages.sase",)
+WITH_GRAMMAR = ("cepheid.languages.next", "cepheid.languages.sase")
 
 
 def load_parser(package: str, builder: lark.Transformer[Any, Any]) -> lark.Lark:

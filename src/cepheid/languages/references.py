@@ -85,22 +85,26 @@ class References(ABC):
         near = did_you_mean(name.text, known)
         return near or (f"it has {enumerate_names(known)}" if known else None)
 
+    def binding(self, variable: Name) -> Binding | None:
+        """The component that binds a variable; None after noting that none does."""
+        binding = self.scope.binding(variable.text)
+        if binding is None:
+            known = [each.variable for each in self.scope.bindings]
+            near = did_you_mean(variable.text, known)
+            self.findings.error(
+                "unknown-variable",
+                f"no component binds the variable `{variable.text}`",
+                variable.span,
+                "not a variable of this query",
+                help=near or f"the variables are {enumerate_names(known)}",
+            )
+        return binding
+
     def _binding(self, reference: Reference) -> Binding | None:
         if reference.variable is None:
             return self._only_binding(reference.attribute)
-        variable = reference.variable.text
-        binding = self.scope.binding(variable)
-        if binding is None:
-            known = [each.variable for each in self.scope.bindings]
-            self.findings.error(
-                "unknown-variable",
-                f"no component binds the variable `{variable}`",
-                reference.variable.span,
-                "not a variable of this query",
-                help=did_you_mean(variable, known) or f"the variables are {enumerate_names(known)}",
-            )
-            return None
-        if binding.negated and self.in_result:
+        binding = self.binding(reference.variable)
+        if binding is not None and binding.negated and self.in_result:
             self.refuse_negated(reference, binding)
             return None
         return binding

@@ -38,10 +38,12 @@ def found_at(source: SourceText, position: int | None) -> re.Match[str] | None:
     return None if position is None else _FOUND.match(source.text, position)
 
 
-def ends_too_early(source: SourceText, tokens: Sequence[Token], expected: str) -> QueryError:
+def ends_too_early(
+    source: SourceText, tokens: Sequence[Token], expected: str, help: str | None = None
+) -> QueryError:
     """The error for a text that ends where something must follow."""
     end = tokens[-1].end_pos if tokens and tokens[-1].end_pos else len(source.text)
-    return _error(source, "the text ends too early", Span(end, end), expected, None)
+    return _error(source, "the text ends too early", Span(end, end), expected, help)
 
 
 def unexpected(
