@@ -134,8 +134,8 @@ def translate(
 
 
 _BEGINNINGS = (
-    "a text begins with EVENT or QUERY (sase), SELECT or register (next), source, primitive or complex (plan), "
-    "NAME = profile(...) (compas), or SEQUENCE (ayac)"
+    "a text begins with EVENT or QUERY (sase), SELECT or register (next), source, primitive or "
+    "complex (plan), NAME = profile(...) (compas), or SEQUENCE (ayac)"
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from lark import Token
 
@@ -33,24 +33,27 @@ FOREIGN = {
 """What users of other languages write, and what it is here."""
 
 
-def found_at(source: SourceText, position: int | None) -> re.Match[str] | None:
-    """What stands at the place that could not be read; None at the end of the text."""
-    return None if position is None else _FOUND.match(source.text, position)
-
-
-def ends_too_early(
-    source: SourceText, tokens: Sequence[Token], expected: str, help: str | None = None
+def error_at(
+    source: SourceText,
+    tokens: Sequence[Token],
+    position: int | None,
+    expected: str,
+    help_for: Callable[[re.Match[str] | None], str | None],
 ) -> QueryError:
-    """The error for a text that ends where something must follow."""
-    end = tokens[-1].end_pos if tokens and tokens[-1].end_pos else len(source.text)
-    return _error(source, "the text ends too early", Span(end, end), expected, help)
+    """The error for the place where the text can't go on, after the tokens that could be read.
 
-
-def unexpected(
-    source: SourceText, found: re.Match[str], expected: str, help: str | None
-) -> QueryError:
-    """The error for a word or sign that can't stand where it stands."""
-    return _error(source, f"unexpected `{found.group()}`", Span(*found.span()), expected, help)
+    `position` is None at the end of the text; `help_for` gets what stands there, if anything does.
+    """
+    found = None if position is None else _FOUND.match(source.text, position)
+    if found is None:
+        end = tokens[-1].end_pos if tokens and tokens[-1].end_pos else len(source.text)
+        message, span = "the text ends too early", Span(end, end)
+    else:
+        message, span = f"unexpected `{found.group()}`", Span(*found.span())
+    label = f"expected {expected}"
+    return QueryError(
+        Diagnostic("syntax", message, span, label, help=help_for(found), source=source)
+    )
 
 
 def in_words(words: Sequence[str]) -> str:
@@ -58,10 +61,3 @@ def in_words(words: Sequence[str]) -> str:
     if len(words) < 2:
         return words[0] if words else "nothing more"
     return f"{', '.join(words[:-1])} or {words[-1]}"
-
-
-def _error(
-    source: SourceText, message: str, span: Span, expected: str, help: str | None
-) -> QueryError:
-    label = f"expected {expected}"
-    return QueryError(Diagnostic("syntax", message, span, label, help=help, source=source))

@@ -7,15 +7,7 @@ from collections.abc import Sequence, Set
 
 from lark import Token
 
-from cepheid.languages.syntax_errors import (
-    FOREIGN,
-    KEYWORD_AS_NAME,
-    OPERAND,
-    ends_too_early,
-    found_at,
-    in_words,
-    unexpected,
-)
+from cepheid.languages.syntax_errors import FOREIGN, KEYWORD_AS_NAME, OPERAND, error_at, in_words
 from cepheid.model.diagnostics import SourceText
 from cepheid.model.errors import QueryError
 
@@ -76,17 +68,14 @@ _FOREIGN = FOREIGN | {
 def syntax_error(
     source: SourceText, tokens: Sequence[Token], position: int | None, accepts: Set[str]
 ) -> QueryError:
-    """The error for the place where the text can't go on, after the tokens that could be read.
-
-    `position` is None at the end of the text; `accepts` are the terminals that could follow.
-    """
-    expected = _expected(tokens, accepts)
-    found = found_at(source, position)
-    if found is None:
-        after_sign = bool(tokens) and tokens[-1].type == "SEMICOLON"
-        help = _NO_SEPARATOR if after_sign else None
-        return ends_too_early(source, tokens, expected, help)
-    return unexpected(source, found, expected, _help(source, found, tokens, accepts))
+    """The error for the place where a text can't go on; see `parsing.SyntaxErrorMaker`."""
+    return error_at(
+        source,
+        tokens,
+        position,
+        _expected(tokens, accepts),
+        lambda found: _help(source, found, tokens, accepts),
+    )
 
 
 def _expected(tokens: Sequence[Token], accepts: Set[str]) -> str:
@@ -146,11 +135,13 @@ def _needs_comparison(tokens: Sequence[Token]) -> bool:
 
 
 def _help(
-    source: SourceText, found: re.Match[str], tokens: Sequence[Token], accepts: Set[str]
+    source: SourceText, found: re.Match[str] | None, tokens: Sequence[Token], accepts: Set[str]
 ) -> str | None:
+    last = tokens[-1].type if tokens else None
+    if found is None:
+        return _NO_SEPARATOR if last == "SEMICOLON" else None
     word = found.group()
     keyword = word.upper()
-    last = tokens[-1].type if tokens else None
     before = {token.type for token in tokens}
     if last == "SEMICOLON" and (keyword in _STATEMENTS | {"WHERE"} or _is_label(source, found)):
         return _NO_SEPARATOR

@@ -7,15 +7,7 @@ from collections.abc import Sequence, Set
 
 from lark import Token
 
-from cepheid.languages.syntax_errors import (
-    FOREIGN,
-    KEYWORD_AS_NAME,
-    OPERAND,
-    ends_too_early,
-    found_at,
-    in_words,
-    unexpected,
-)
+from cepheid.languages.syntax_errors import FOREIGN, KEYWORD_AS_NAME, OPERAND, error_at, in_words
 from cepheid.model.diagnostics import SourceText
 from cepheid.model.errors import QueryError
 
@@ -62,18 +54,16 @@ _FOREIGN = FOREIGN | {
 def syntax_error(
     source: SourceText, tokens: Sequence[Token], position: int | None, accepts: Set[str]
 ) -> QueryError:
-    """The error for the place where the text can't go on, after the tokens that could be read.
+    """The error for the place where a text can't go on; see `parsing.SyntaxErrorMaker`."""
 
-    `position` is None at the end of the text; `accepts` are the terminals that could follow.
-    """
-    expected = _expected(tokens, accepts)
-    found = found_at(source, position)
-    if found is None:
-        return ends_too_early(source, tokens, expected)
-    help = _help(found.group(), tokens, accepts)
-    if _stands_for_variable(source, found, tokens):
-        help = KEYWORD_AS_NAME.format(found.group())
-    return unexpected(source, found, expected, help)
+    def help_for(found: re.Match[str] | None) -> str | None:
+        if found is None:
+            return None
+        if _stands_for_variable(source, found, tokens):
+            return KEYWORD_AS_NAME.format(found.group())
+        return _help(found.group(), tokens, accepts)
+
+    return error_at(source, tokens, position, _expected(tokens, accepts), help_for)
 
 
 def _stands_for_variable(source: SourceText, found: re.Match[str], tokens: Sequence[Token]) -> bool:
