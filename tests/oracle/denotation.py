@@ -184,7 +184,7 @@ class Oracle:
 
         def extend(run: Match, length: int) -> Iterator[Match]:
             yield run
-            if self.cap is not None and length >= self.cap:
+            if length in (self.cap, node.most):
                 return
             candidates = [q for q in elements if holds(node.skip, run, q)]
             for q in successors(run, candidates):
@@ -198,7 +198,7 @@ class Oracle:
     def _except(self, node: pt.Except) -> Iterator[Match]:
         negated = self._found(node.negated)
         for m in self._found(node.pattern):
-            since = max(event.te for event in m.of(node.since))
+            since = max(e.te for name in (node.since, *node.or_since) for e in m.of(name))
             fatal = [
                 n
                 for n in negated

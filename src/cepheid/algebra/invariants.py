@@ -78,6 +78,8 @@ def _check_node(node: Pattern, closed: bool) -> None:
         case Filter() | Plus() | Dedup() | Map():
             for expression in node_expressions(node):
                 _scope(node, expression, bound_variables(node.pattern))
+            if isinstance(node, Plus) and node.most is not None:
+                _position(node, node.most)
         case Union():
             _arity(node, node.patterns)
         case Conj():
@@ -99,8 +101,9 @@ def _check_node(node: Pattern, closed: bool) -> None:
             _scope(node, node.predicate, _both(node.pattern, node.negated))
         case Except():
             _apart(node, (node.pattern, node.negated))
-            if node.since not in bound_variables(node.pattern):
-                _broken("bound-variables", f"`{node.since}` (since) is not bound", node)
+            for since in (node.since, *node.or_since):
+                if since not in bound_variables(node.pattern):
+                    _broken("bound-variables", f"`{since}` (since) is not bound", node)
             _scope(node, node.predicate, _both(node.pattern, node.negated))
         case Next():
             _apart(node, (node.first, node.second))

@@ -188,12 +188,16 @@ class Next(_Node):
 
 @dataclass(frozen=True, slots=True)
 class Plus(_Node):
-    """NEXT's iteration: all prefixes of all runs of successors (docs/semantics.md#plus)."""
+    """NEXT's iteration: all prefixes of all runs of successors (docs/semantics.md#plus).
+
+    `most` elements make a run complete: it is not extended any more.
+    """
 
     pattern: Pattern
     skip: Expression = TRUE
     test: Expression = TRUE
     absent: Absent = Absent.FALSE
+    most: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +210,11 @@ class Timer(_Node):
 
 @dataclass(frozen=True, slots=True)
 class Except(_Node):
-    """NEXT's exception: m dies if some n starts after the end of m[since] and precedes m."""
+    """NEXT's exception: m dies if some n starts after the end of m[since] and precedes m.
+
+    After a union the event that counts depends on the branch: `or_since` are the variables of the
+    other branches, and the latest end of all those that m binds decides.
+    """
 
     pattern: Pattern
     negated: Pattern
@@ -214,6 +222,7 @@ class Except(_Node):
     predicate: Expression = TRUE
     absent: Absent = Absent.FALSE
     report_failures: bool = False
+    or_since: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from cepheid.algebra.expression import Expression
 from cepheid.algebra.pattern import Pattern
+from cepheid.model.catalogue import Catalogue
 from cepheid.model.diagnostics import SourceText
 
 
@@ -23,7 +24,8 @@ class Query:
 
     `pattern` never holds the RETURN's Map at its root: `output` does, so that every host can
     deliver either the match's events or the derived event. Where a query is another's input, the
-    other reads events of type `output.type` (or of type `name` when there is no RETURN).
+    other reads events of type `output.type` (or of type `name` when there is no RETURN). Such an
+    event is an instant at the match's end, or, if `lasting`, it lasts as long as the match.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Query:
     columns: tuple[str, ...]
     output: Output | None = None
     source: SourceText | None = field(default=None, compare=False)
+    lasting: bool = False
 
     @property
     def event_type(self) -> str:
@@ -41,9 +44,14 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Queries in the order written; each may read the events of those before it."""
+    """Queries in the order written; each may read the events of those before it.
+
+    `catalogue` knows what the queries were checked against, with the sources and sinks that the
+    text itself registers.
+    """
 
     queries: tuple[Query, ...]
+    catalogue: Catalogue = field(default_factory=Catalogue, compare=False)
 
     def query(self, name: str) -> Query:
         """The query of that name."""

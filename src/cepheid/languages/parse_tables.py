@@ -1,8 +1,9 @@
 """Parsers from prepared tables: reading a grammar takes a parser longer than reading a query.
 
-Beside each `grammar.lark` stands `grammar.tables.json`, written by
-`python -m cepheid.languages.parse_tables`. It names the grammar and the version of Lark that it was
-made from; when either is another, the parser is built from the grammar, as if there were no tables.
+A language's grammar is its own `grammar.lark` and what all share, `shared.lark`. Beside it stands
+`grammar.tables.json`, written by `python -m cepheid.languages.parse_tables`. It names the grammar
+and the version of Lark that it was made from; when either is another, the parser is built from the
+grammar, as if there were no tables.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from lark.grammar import Rule
 from lark.lexer import TerminalDef
 
 TABLES = "grammar.tables.json"
-WITH_GRAMMAR = ("cepheid.languages.sase",)
+WITH_GRAMMAR = ("cepheid.languages.next", "cepheid.languages.sase")
 
 
 def load_parser(package: str, builder: lark.Transformer[Any, Any]) -> lark.Lark:
@@ -61,7 +62,8 @@ def _build(grammar: str, builder: lark.Transformer[Any, Any] | None) -> lark.Lar
 
 
 def _grammar(package: str) -> str:
-    return files(package).joinpath("grammar.lark").read_text("utf-8")
+    own = files(package).joinpath("grammar.lark").read_text("utf-8")
+    return own + files("cepheid.languages").joinpath("shared.lark").read_text("utf-8")
 
 
 def _fingerprint(grammar: str) -> str:

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 from cepheid.algebra.query import Program
 from cepheid.languages.findings import Report
+from cepheid.languages.next.to_algebra import translate as translate_next
 from cepheid.languages.sase.to_algebra import translate as translate_sase
 from cepheid.model.catalogue import Catalogue
 from cepheid.model.diagnostics import Diagnostic, SourceText, Span, did_you_mean
 from cepheid.model.errors import OptionError, QueryError
+from cepheid.model.options import Options
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,12 @@ LANGUAGES = {
         Language(
             "sase", frozenset({"event", "query"}), translate_sase, frozenset({"discrete", "tie"})
         ),
-        Language("next", frozenset({"select", "register"})),
+        Language(
+            "next",
+            frozenset({"select", "register"}),
+            translate_next,
+            frozenset({"cap", "failures"}),
+        ),
         Language("plan", frozenset({"source", "primitive", "complex", "aggregate"})),
         Language("compas", frozenset({"profile"})),
         Language("ayac", frozenset({"sequence"})),
@@ -43,6 +50,7 @@ LANGUAGES = {
 _SKIPPED = re.compile(r"(?:\s+|/\*.*?\*/|--[^\n]*)*", re.DOTALL)
 _LABEL = re.compile(r"[^\W\d][\w-]*\s*:")
 _WORD = re.compile(r"[^\W\d]\w*")
+_NAME = re.compile(r"[^\W\d][\w-]*|`[^`\n]+`")
 _COMPOSITE = re.compile(r"[^\W\d]\w*\s*=(?!=)|\(|not\s*\(|profile\s*\(")
 
 
@@ -51,6 +59,8 @@ def detect_language(text: str | SourceText) -> str:
 
     >>> detect_language("-- thefts\\nEVENT SEQ(A, B)")
     'sase'
+    >>> detect_language("QUERY frauds SELECT * FROM t T1 ; t T2")
+    'next'
     >>> detect_language("Hot = profile(temperature > 30)")
     'compas'
     """
@@ -60,9 +70,10 @@ def detect_language(text: str | SourceText) -> str:
         start = _skip(source.text, label.end())
     word = _WORD.match(source.text, start)
     first = word.group().casefold() if word else ""
-    for language in LANGUAGES.values():
-        if first in language.first_words:
-            return language.name
+    for beginning in (_word_after_name(source.text, start) if first == "query" else "", first):
+        for language in LANGUAGES.values():
+            if beginning in language.first_words:
+                return language.name
     if _COMPOSITE.match(source.text, start):
         return "compas"
     words = {each for language in LANGUAGES.values() for each in language.first_words}
@@ -78,6 +89,13 @@ def detect_language(text: str | SourceText) -> str:
             source=source,
         )
     )
+
+
+def meaning_options(language: str, options: Options) -> tuple[tuple[str, object], ...]:
+    """Those of a detection's options that change what a text in that language means."""
+    known = LANGUAGES.get(language)
+    names = sorted(known.options) if known else ()
+    return tuple((name, getattr(options, name)) for name in names)
 
 
 def translate(
@@ -116,9 +134,16 @@ def translate(
 
 
 _BEGINNINGS = (
-    "a text begins with EVENT or QUERY (sase), SELECT (next), source, primitive or complex (plan), "
-    "NAME = profile(...) (compas), or SEQUENCE (ayac)"
+    "a text begins with EVENT or QUERY (sase), SELECT or register (next), source, primitive or "
+    "complex (plan), NAME = profile(...) (compas), or SEQUENCE (ayac)"
 )
+
+
+def _word_after_name(text: str, start: int) -> str:
+    """The word after `QUERY name`, with which several languages give a query its name."""
+    name = _NAME.match(text, _skip(text, start + len("query")))
+    word = _WORD.match(text, _skip(text, name.end())) if name else None
+    return word.group().casefold() if word else ""
 
 
 def _skip(text: str, start: int) -> int:

@@ -1,4 +1,4 @@
-"""The one catalogue of event types: which attributes their events have, and of what type."""
+"""The one catalogue: event types with their attributes, and the sources and sinks of events."""
 
 from __future__ import annotations
 
@@ -53,23 +53,65 @@ class EventType:
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """A registered source, whose records become events of the type of its name.
+
+    `own_names` tells what a field of the type is called in the records, where that differs; `time`
+    names the records' field of the time, or the two of start and end. A clock that is off by at
+    most `clock_error`, an amount and a unit, makes the instant t the interval from t - e to t + e
+    (NEXT, section 3.1).
+    """
+
+    name: str
+    own_names: tuple[tuple[str, str], ...] = ()
+    time: tuple[str, ...] = ()
+    clock_error: tuple[int | float, str | None] | None = None
+
+
+class SinkKind(Enum):
+    """Where a sink puts the results it gets."""
+
+    TABLE = "table"
+    FILE = "file"
+    CONSOLE = "console"
+    CALLBACK = "callback"
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """A registered sink, which gets the results of the query of its name; `path` is a FILE's.
+
+    `fields` are the attributes that it asks for, None when it takes whatever the query gives.
+    """
+
+    name: str
+    kind: SinkKind = SinkKind.TABLE
+    path: str | None = None
+    fields: tuple[tuple[str, AttributeType], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Catalogue:
     """What is known of the events before they are seen; `Catalogue()` knows, and checks, nothing.
 
     `types` are the declared types. An event of another type has the attributes `columns`, or, when
     that is None, any attribute. `shared` are the attributes that every event has (the columns of
     time, type and id). When `closed`, there are no other types than the declared ones.
+    `sources` and `sinks` are those that are registered.
     """
 
     types: Mapping[str, EventType] = field(default_factory=dict)
     columns: Mapping[str, AttributeType] | None = None
     shared: Mapping[str, AttributeType] = field(default_factory=dict)
     closed: bool = False
+    sources: Mapping[str, Source] = field(default_factory=dict)
+    sinks: Mapping[str, Sink] = field(default_factory=dict)
 
     def __hash__(self) -> int:
         columns = None if self.columns is None else frozenset(self.columns.items())
         shared = frozenset(self.shared.items())
-        return hash((frozenset(self.types.values()), columns, shared, self.closed))
+        streams = (frozenset(self.sources.values()), frozenset(self.sinks.values()))
+        return hash((frozenset(self.types.values()), columns, shared, self.closed, streams))
 
     @classmethod
     def from_option(cls, types: object, *, closed: bool = False) -> Catalogue:
@@ -137,6 +179,20 @@ class Catalogue:
             attributes[name] = kind.merge(attributes[name]) if name in attributes else kind
         merged = EventType(event_type.name, attributes)
         return replace(self, types={**self.types, event_type.name: merged})
+
+    def with_source(self, source: Source, schema: Mapping[str, AttributeType]) -> Catalogue:
+        """The same catalogue with a source; once there is one, all must be registered.
+
+        >>> catalogue = Catalogue().with_source(Source("t"), {"acc": AttributeType.STRING})
+        >>> catalogue.knows_type("t"), catalogue.knows_type("u"), catalogue.attribute("t", "x")
+        (True, False, None)
+        """
+        known = self.with_type(EventType(source.name, schema))
+        return replace(known, closed=True, sources={**self.sources, source.name: source})
+
+    def with_sink(self, sink: Sink) -> Catalogue:
+        """The same catalogue with one sink more."""
+        return replace(self, sinks={**self.sinks, sink.name: sink})
 
     def attributes(self, type: str) -> Mapping[str, AttributeType] | None:
         """The attributes of a type's events, or None when they are not known."""

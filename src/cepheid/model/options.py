@@ -53,7 +53,9 @@ class Options:
     """Where the events' facts are, and how time and absence are read (docs/semantics.md#options).
 
     `types` tells the attributes of each type; the columns of type, time and id go without saying.
-    `partitions`: into how many tasks a Spark host divides the work (by default as Spark is set).
+    `cap` and `failures`: how many elements a run of NEXT's iterations may have, and whether its
+    exceptions are reported. `partitions`: into how many tasks a Spark host divides the work (by
+    default as Spark is set).
     """
 
     type: str = "type"
@@ -67,6 +69,8 @@ class Options:
     params: Mapping[str, Value] = field(default_factory=dict)
     discrete: bool = True
     tie: str = "strict"
+    cap: int | None = None
+    failures: bool = False
     close_at_end: bool = True
     buckets: int | None = None
     late_output: bool = False
@@ -159,6 +163,13 @@ def _check(options: Options) -> None:
     if options.tie not in ("strict", "seqno"):
         raise OptionError.of(
             "bad-tie", f"tie={options.tie!r} is not known", help='write tie="strict" or tie="seqno"'
+        )
+    cap: object = options.cap
+    if cap is not None and (isinstance(cap, bool) or not isinstance(cap, int) or cap < 1):
+        raise OptionError.of(
+            "bad-cap",
+            f"cap={cap!r} is not a number of elements",
+            help="give a whole number from 1, or leave it out",
         )
     partitions = options.partitions
     if partitions is not None and (isinstance(partitions, bool) or partitions < 1):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from cepheid.algebra.bind import query_parameters
 from cepheid.algebra.pattern import Atom, walk
 from cepheid.algebra.query import Program, Query
-from cepheid.languages.registry import detect_language, translate
+from cepheid.languages.registry import detect_language, meaning_options, translate
 from cepheid.model.catalogue import Catalogue
 from cepheid.model.diagnostics import Diagnostic, SourceText, did_you_mean
 from cepheid.model.errors import OptionError, QueryError
@@ -31,7 +31,7 @@ class CompiledQuery:
     @property
     def program(self) -> Program:
         """All queries of the text."""
-        return _translated(self.source, self.language, Catalogue(), True, "strict").program
+        return _translated_by_default(self.source, self.language).program
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -106,14 +106,16 @@ class CompiledQuery:
 
     def _under(self, options: Options) -> _Translated:
         catalogue = Catalogue.from_option(options.types)
-        return _translated(self.source, self.language, catalogue, options.discrete, options.tie)
+        return _translated(
+            self.source, self.language, catalogue, meaning_options(self.language, options)
+        )
 
 
 def compile_text(text: str, language: str | None = None, *, name: str = "query") -> CompiledQuery:
     """Translate and check a text; the language is told by its first words unless given."""
     source = SourceText(text, name)
     chosen = language.casefold() if language else detect_language(source)
-    program = _translated(source, chosen, Catalogue(), True, "strict").program
+    program = _translated_by_default(source, chosen).program
     return CompiledQuery(source, chosen, program.queries[-1].name)
 
 
@@ -124,12 +126,17 @@ class _Translated(NamedTuple):
     warnings: tuple[Diagnostic, ...]
 
 
+def _translated_by_default(source: SourceText, language: str) -> _Translated:
+    return _translated(source, language, Catalogue(), meaning_options(language, Options()))
+
+
 @lru_cache(maxsize=4096)
 def _translated(
-    source: SourceText, language: str, catalogue: Catalogue, discrete: bool, tie: str
+    source: SourceText,
+    language: str,
+    catalogue: Catalogue,
+    options: tuple[tuple[str, object], ...],
 ) -> _Translated:
     found: list[Diagnostic] = []
-    program = translate(
-        source, language, catalogue, report=found.append, discrete=discrete, tie=tie
-    )
+    program = translate(source, language, catalogue, report=found.append, **dict(options))
     return _Translated(program, tuple(found))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cepheid.algebra.expression import And, Expression, Or, conjunction, conjuncts, variables
 from cepheid.languages.findings import Findings
-from cepheid.languages.sase.scope import Scope
+from cepheid.languages.scope import Scope
 from cepheid.model.diagnostics import Span
 
 

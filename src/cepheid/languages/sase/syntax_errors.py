@@ -7,18 +7,15 @@ from collections.abc import Sequence, Set
 
 from lark import Token
 
-from cepheid.model.diagnostics import Diagnostic, SourceText, Span
+from cepheid.languages.syntax_errors import FOREIGN, KEYWORD_AS_NAME, OPERAND, error_at, in_words
+from cepheid.model.diagnostics import SourceText
 from cepheid.model.errors import QueryError
 
-_FOUND = re.compile(r"\w+|\.\.\.|&&|\|\||[=!<>]=|<>|=[<>]|--|\S", re.DOTALL)
-_OPERAND = {"STRING", "NUMBER", "WORD"}
 _CONSTANT = {"STRING", "NUMBER"}
 _BEFORE_CONDITION = {"WHERE", "AND", "OR", "NOT"}
 _LENGTH = {"NUMBER", "PARAMETER", "WORD"}
 _CLAUSES = ("EVENT", "WHERE", "WITHIN", "RETURN")
 _KEYWORDS = {*_CLAUSES, "QUERY", "SEQ", "ANY", "NOT", "AND", "OR", "AS", "TRUE", "FALSE"}
-
-_KEYWORD_AS_NAME = "`{}` is a keyword: write it in backticks to use it as a name"
 
 # What can follow, in the order in which it is told.
 _WORDS = {
@@ -39,26 +36,15 @@ _WORDS = {
     "EVENT": "`EVENT`",
     "$END": "the end of the query",
 }
-_FOREIGN = {
-    "=": "equality is written with a single `=`",
-    "==": "equality is written with a single `=`",
-    "=<": "write <=",
-    "=>": "write >=",
-    "&": "write AND",
-    "&&": "write AND",
+_FOREIGN = FOREIGN | {
     "|": "write OR",
     "||": "write OR",
-    "%": "the operators are + - * and /",
     "...": "write all components out",
-    "--": "a comment needs a space before `--`",
-    "in": "compare with `=` and join the comparisons with OR",
-    "between": "write two comparisons, joined with AND",
     "like": "use contains(a, b), starts_with(a, b) or ends_with(a, b)",
     "is": "leave the test out: a comparison with a missing value is true, with a null false",
     "then": "a sequence is written SEQ(A x, B y)",
     "group": "equality over all components is written [attribute]",
     "partition": "equality over all components is written [attribute]",
-    "having": "conditions stand in WHERE",
     "select": "the attributes of a match stand in RETURN, after WITHIN",
     "from": "the pattern stands after EVENT",
     "pattern": "the pattern stands after EVENT",
@@ -68,20 +54,16 @@ _FOREIGN = {
 def syntax_error(
     source: SourceText, tokens: Sequence[Token], position: int | None, accepts: Set[str]
 ) -> QueryError:
-    """The error for the place where the text can't go on, after the tokens that could be read.
+    """The error for the place where a text can't go on; see `parsing.SyntaxErrorMaker`."""
 
-    `position` is None at the end of the text; `accepts` are the terminals that could follow.
-    """
-    expected = _expected(tokens, accepts)
-    found = None if position is None else _FOUND.match(source.text, position)
-    if position is None or found is None:
-        end = tokens[-1].end_pos if tokens and tokens[-1].end_pos else len(source.text)
-        return _error(source, "the text ends too early", Span(end, end), expected, None)
-    help = _help(found.group(), tokens, accepts)
-    if _stands_for_variable(source, found, tokens):
-        help = _KEYWORD_AS_NAME.format(found.group())
-    message = f"unexpected `{found.group()}`"
-    return _error(source, message, Span(*found.span()), expected, help)
+    def help_for(found: re.Match[str] | None) -> str | None:
+        if found is None:
+            return None
+        if _stands_for_variable(source, found, tokens):
+            return KEYWORD_AS_NAME.format(found.group())
+        return _help(found.group(), tokens, accepts)
+
+    return error_at(source, tokens, position, _expected(tokens, accepts), help_for)
 
 
 def _stands_for_variable(source: SourceText, found: re.Match[str], tokens: Sequence[Token]) -> bool:
@@ -91,18 +73,11 @@ def _stands_for_variable(source: SourceText, found: re.Match[str], tokens: Seque
     return after_type and found.group().upper() in _KEYWORDS and follower in (",", ")")
 
 
-def _error(
-    source: SourceText, message: str, span: Span, expected: str, help: str | None
-) -> QueryError:
-    label = f"expected {expected}"
-    return QueryError(Diagnostic("syntax", message, span, label, help=help, source=source))
-
-
 def _expected(tokens: Sequence[Token], accepts: Set[str]) -> str:
     words = []
     rest = set(accepts)
     last = tokens[-1].type if tokens else None
-    if rest >= _OPERAND:
+    if rest >= OPERAND:
         words.append("a condition" if last in _BEFORE_CONDITION else "a value")
         rest -= {"BANG", "LPAR", "MINUS"}
     elif rest >= _CONSTANT:
@@ -124,9 +99,7 @@ def _expected(tokens: Sequence[Token], accepts: Set[str]) -> str:
             rest &= {"DOT"}
     rest -= {"EVENT"} if tokens and "$END" in rest else {"$END"} if not tokens else set()
     words += [word for terminal, word in _WORDS.items() if terminal in rest]
-    if len(words) < 2:
-        return words[0] if words else "nothing more"
-    return f"{', '.join(words[:-1])} or {words[-1]}"
+    return in_words(words)
 
 
 def _has_comparison(tokens: Sequence[Token]) -> bool:
@@ -146,9 +119,9 @@ def _help(found: str, tokens: Sequence[Token], accepts: Set[str]) -> str | None:
         return "write spaces around `-` to subtract"
     if keyword in _CLAUSES:
         return _help_for_clause(keyword, tokens)
-    is_operand = accepts >= _OPERAND  # there a keyword is hardly meant as a name
+    is_operand = accepts >= OPERAND  # there a keyword is hardly meant as a name
     if keyword in _KEYWORDS and not is_operand and not accepts.isdisjoint({"TYPE", "WORD"}):
-        return _KEYWORD_AS_NAME.format(found)
+        return KEYWORD_AS_NAME.format(found)
     if found == "=" and last != "CMP":
         return None
     if found == "," and _opened_by_negation(tokens):

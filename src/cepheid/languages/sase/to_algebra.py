@@ -19,22 +19,25 @@ from cepheid.algebra.pattern import (
     Within,
 )
 from cepheid.algebra.query import Output, Program, Query
-from cepheid.algebra.typing import find_mismatches, infer
+from cepheid.languages.durations import window_of
 from cepheid.languages.findings import Findings, Report
+from cepheid.languages.hierarchy import QueryPlace, check_references, query_names, read_types
 from cepheid.languages.limits import MOST_COMPONENTS, too_many_components
+from cepheid.languages.outputs import attribute_names, output_types, translate_items
 from cepheid.languages.sase import syntax
-from cepheid.languages.sase.expressions import ExpressionTranslator
-from cepheid.languages.sase.hierarchy import check_references, query_names, read_types
+from cepheid.languages.sase.components import bind
+from cepheid.languages.sase.expressions import SaseExpressions
 from cepheid.languages.sase.parser import parse
-from cepheid.languages.sase.returning import attribute_names, check_hyphens, listed, translate_items
-from cepheid.languages.sase.scope import Binding, Scope, Vocabulary, bind
+from cepheid.languages.sase.references import SaseReferences
+from cepheid.languages.sase.returning import check_hyphens, listed
 from cepheid.languages.sase.split import SplitPredicate, split_predicate
+from cepheid.languages.scope import Binding, Scope, Vocabulary
 from cepheid.model.catalogue import AttributeType, Catalogue
-from cepheid.model.diagnostics import SourceText, Span, did_you_mean
-from cepheid.model.errors import OptionError, QueryError
-from cepheid.model.event_time import UNITS
+from cepheid.model.diagnostics import SourceText, Span
+from cepheid.model.errors import OptionError
 
 _ORDERS = {"strict": Order.STRICT, "seqno": Order.SEQUENCE}
+_RENAME = "give the query or its RETURN clause another name"
 
 
 def translate(
@@ -61,9 +64,10 @@ def translate(
         )
     text = parse(source)
     findings = Findings(source, report)
-    names = query_names(text, findings)
-    check_references(text, catalogue, findings)
-    read = read_types(text)
+    places = [_place(query) for query in text.queries]
+    names = query_names(places, "EVENT", findings)
+    check_references(places, catalogue, _RENAME, findings)
+    read = read_types(places)
     vocabulary = Vocabulary(catalogue)
     queries = []
     for name, query in zip(names, text.queries, strict=True):
@@ -223,50 +227,17 @@ class _Translation:
                 within.span,
                 "one event has no length",
             )
-        unit = within.unit
-        if unit is not None and unit.text.casefold() not in UNITS:
-            self.findings.error(
-                "unknown-unit",
-                f"`{unit.text}` is not a unit of time",
-                unit.span,
-                "not a unit",
-                help=did_you_mean(unit.text, UNITS) or "units are ms, s, min, h, days, weeks",
-            )
-        name = None if unit is None else unit.text
-        if isinstance(within.amount, syntax.ParameterName):
-            return Duration(Parameter(within.amount.name, span=within.amount.span), name)
-        if within.amount.value is None:
-            self.findings.error(
-                "number-too-large",
-                "the window is longer than any time",
-                within.amount.span,
-                "too large",
-                help="leave WITHIN out to have no window",
-            )
-            return None
-        if within.amount.value <= 0:
-            self.findings.error(
-                "window-not-positive",
-                "the window has no length",
-                within.amount.span,
-                "not more than 0",
-                help="write a length above 0, e.g. WITHIN 10 s",
-            )
-        return Duration(within.amount.value, name)
+        return window_of(within, "leave WITHIN out to have no window", self.findings)
 
     def _predicate(self) -> SplitPredicate | None:
         if self.text.where is None:
             return split_predicate(TRUE, self.scope, self.findings)
-        predicate = ExpressionTranslator(self.scope, self.findings).condition(self.text.where)
+        translator = SaseExpressions(SaseReferences(self.scope, self.findings))
+        predicate = translator.condition(self.text.where)
         if predicate is None:
             return None
-        self._check_types(predicate)
+        translator.check_types(predicate)
         return split_predicate(predicate, self.scope, self.findings)
-
-    def _check_types(self, expression: Expression) -> None:
-        types = self.scope.types_in(expression)
-        for mismatch in find_mismatches(expression, types, self.findings.source):
-            self.findings.add(mismatch)
 
     # RETURN
 
@@ -276,24 +247,23 @@ class _Translation:
             return None
         type, items = listed(self.text.returning)
         check_hyphens(self.text.returning, self.findings)
-        translator = ExpressionTranslator(self.scope, self.findings, in_return=True)
-        attributes = translate_items(items, translator, self.findings)
-        for _, value in attributes or ():
-            self._check_types(value)
-        return Output(name if type is None else type.text, attributes or ())
+        translator = SaseExpressions(SaseReferences(self.scope, self.findings, in_result=True))
+        attributes = translate_items(items, attribute_names(items), translator, self.findings)
+        return Output(name if type is None else type.text, attributes)
 
     def output_types(self, output: Output | None) -> dict[str, AttributeType] | None:
         """The attributes of the derived events, also of a RETURN clause with errors."""
         if output is None or self.text.returning is None:
             return None
         _, items = listed(self.text.returning)
-        types = {name: AttributeType.UNKNOWN for name in attribute_names(items) if name is not None}
-        for name, value in output.attributes:
-            try:
-                types[name] = AttributeType(infer(value, self.scope.types_in(value)).value)
-            except QueryError:
-                continue  # told by `output`
-        return types
+        return output_types(attribute_names(items), output, self.scope)
+
+
+def _place(query: syntax.QueryText) -> QueryPlace:
+    """A query is called by its name, else by its RETURN type; its events the other way round."""
+    returned = None if query.returning is None else listed(query.returning)[0]
+    reads = tuple(name for component in query.components for name in component.types)
+    return QueryPlace(query.name or returned, returned or query.name, reads)
 
 
 def _end_of(binding: Binding, windows: int = 0) -> TimeBound:

@@ -1,24 +1,34 @@
-"""The names a SASE query can use: its components' variables and the attributes of their types."""
+"""The names a query can use: its components' variables and the attributes of their types."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from cepheid.algebra.expression import Aggregate, Attribute, Expression, ScalarType, walk
+from cepheid.algebra.expression import (
+    Aggregate,
+    Attribute,
+    Every,
+    Expression,
+    Previous,
+    ScalarType,
+    walk,
+)
 from cepheid.languages.findings import Findings
-from cepheid.languages.sase.syntax import Component, Name
+from cepheid.languages.terms import Name
 from cepheid.model.catalogue import AttributeType, Catalogue, EventType
 from cepheid.model.diagnostics import Span
+
+_WITH_NAME = (Attribute, Aggregate, Previous, Every)
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
     """The types a query may name: the catalogue's, and those that earlier queries make.
 
-    `derived` are the types of earlier queries; those without a RETURN clause are in
-    `without_output`, too: their events have no attributes.
+    `derived` are the types of earlier queries; those that do not say which attributes their events
+    have are in `without_output`, too: these have none.
     """
 
     catalogue: Catalogue
@@ -92,9 +102,9 @@ class Scope:
     def may_be_absent(self, binding: Binding, name: str) -> bool:
         """Whether an attribute that no type of the component has is still worth a test.
 
-        In SASE a test of an absent attribute is true (docs/semantics.md#null-and-absent), so an
-        attribute of other types is legal; one that no type can have is a slip, and so is any that a
-        RETURN clause left out.
+        Where a test of an absent attribute is true (docs/semantics.md#null-and-absent), an
+        attribute of other types is legal; one that no type can have is a slip, and so is any that
+        the query that makes the events left out.
         """
         if self.vocabulary.derived.issuperset(binding.types):
             return False
@@ -106,7 +116,7 @@ class Scope:
         """The type of every attribute in an expression, as far as the catalogue knows it."""
         types: dict[tuple[str, str], ScalarType] = {}
         for part in walk(expression):
-            if isinstance(part, Attribute | Aggregate) and part.name is not None:
+            if isinstance(part, _WITH_NAME) and part.name is not None:
                 for binding in self.bindings:
                     kind = self.attribute_type(binding, part.name)
                     if part.variable in (None, binding.variable) and kind is not None:
@@ -121,29 +131,8 @@ class Scope:
         return tuple(names)
 
 
-def bind(
-    components: tuple[Component, ...], catalogue: Catalogue, findings: Findings
-) -> tuple[Binding, ...]:
-    """Give every component its variable; refuse types that are unknown, variables used twice."""
-    explicit: dict[str, Span] = {}
-    for component in components:
-        if component.variable is not None:
-            _declare(component.variable, explicit, findings)
-        for name in component.types:
-            _check_type(name, catalogue, findings)
-    implicit = _implicit_variables(components, set(explicit))
-    return tuple(
-        Binding(
-            component.variable.text if component.variable else next(implicit),
-            tuple(dict.fromkeys(name.text for name in component.types)),
-            component.negator is not None,
-            component.span,
-        )
-        for component in components
-    )
-
-
-def _declare(variable: Name, declared: dict[str, Span], findings: Findings) -> None:
+def declare(variable: Name, declared: dict[str, Span], findings: Findings) -> None:
+    """Note a variable that a text names; one that is declared already is refused."""
     first = declared.setdefault(variable.text, variable.span)
     if first is not variable.span:
         findings.error(
@@ -156,26 +145,14 @@ def _declare(variable: Name, declared: dict[str, Span], findings: Findings) -> N
         )
 
 
-def _check_type(name: Name, catalogue: Catalogue, findings: Findings) -> None:
-    if not catalogue.knows_type(name.text):
-        findings.error(
-            "unknown-type",
-            f"there is no event type `{name.text}`",
-            name.span,
-            "not in the catalogue",
-            help=catalogue.nearest_type(name.text),
-            notes=() if catalogue.types else ("the catalogue declares no type at all",),
-        )
-
-
-def _implicit_variables(components: tuple[Component, ...], taken: set[str]) -> Iterator[str]:
-    """`E1`, then `E1_2` for a repeat, for each component that has no variable."""
-    for component in components:
-        if component.variable is None:
-            legal = re.sub(r"\W", "_", component.types[0].text)
-            name, count = legal, 1
-            while name in taken:
-                count += 1
-                name = f"{legal}_{count}"
-            taken.add(name)
-            yield name
+def implicit_variables(types: Iterable[str], taken: Iterable[str]) -> Iterator[str]:
+    """`E1`, then `E1_2` for a repeat: the variables of components that name only their type."""
+    names = set(taken)
+    for type in types:
+        legal = re.sub(r"\W", "_", type)
+        name, count = legal, 1
+        while name in names:
+            count += 1
+            name = f"{legal}_{count}"
+        names.add(name)
+        yield name

@@ -1,0 +1,206 @@
+"""The Stream Definition Language: sources and sinks that a text registers (section 3.5).
+
+The paper gives sources and sinks an identifier, a schema and a wrapper "that translates their
+internal event representation to the one prescribed by their schema", and no syntax. Ours is data,
+never code: which of a record's fields is which, and where its time is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+
+from cepheid.languages.durations import check_unit
+from cepheid.languages.findings import Findings
+from cepheid.languages.next.syntax import (
+    ClockError,
+    Field,
+    ProgramText,
+    QueryText,
+    SinkRegistration,
+    SourceRegistration,
+)
+from cepheid.languages.references import enumerate_names
+from cepheid.languages.terms import Name
+from cepheid.model.catalogue import TYPE_NAMES, AttributeType, Catalogue, Sink, SinkKind, Source
+from cepheid.model.diagnostics import did_you_mean
+
+_KINDS = {kind.value: kind for kind in SinkKind}
+
+
+def register(text: ProgramText, catalogue: Catalogue, findings: Findings) -> Catalogue:
+    """The catalogue with the sources and sinks of a text."""
+    places: dict[str, Name] = {}
+    for source in text.sources:
+        if _is_new(source.name, "source", catalogue.sources, places, findings):
+            schema = _schema(source.fields, findings)
+            made = Source(
+                source.name.text,
+                _own_names(source, schema, findings),
+                tuple(name.text for name in source.time),
+                _clock_error(source.clock_error, findings),
+            )
+            catalogue = catalogue.with_source(made, schema)
+    places = {}
+    for sink in text.sinks:
+        if _is_new(sink.name, "sink", catalogue.sinks, places, findings):
+            catalogue = catalogue.with_sink(_sink(sink, findings))
+    return catalogue
+
+
+def check_sink(
+    sink: Sink,
+    query: QueryText,
+    made: dict[str, AttributeType] | None,
+    findings: Findings,
+) -> None:
+    """Refuse a query that does not give its sink what the sink's schema asks for."""
+    span = query.name.span if query.name else query.span
+    for name, wanted in sink.fields or ():
+        given = (made or {}).get(name)
+        if given is None:
+            problem, label = f"the query does not select `{name}`", "the sink's schema has it"
+        elif wanted.merge(given) is AttributeType.UNKNOWN and AttributeType.UNKNOWN not in (
+            wanted,
+            given,
+        ):
+            problem = f"the query gives `{name}` as {given.value}, not {wanted.value}"
+            label = "the sink's schema says otherwise"
+        else:
+            continue
+        findings.error(
+            "sink-schema",
+            f"the sink `{sink.name}` does not fit: {problem}",
+            span,
+            label,
+            help=f"select it, e.g. with AS {name}, or change the sink's schema",
+        )
+
+
+def warn_of_idle_sinks(text: ProgramText, names: tuple[str, ...], findings: Findings) -> None:
+    """Tell of sinks that get nothing: a sink gets the results of the query of its name."""
+    for sink in text.sinks:
+        if sink.name.text not in names:
+            findings.warning(
+                "sink-without-query",
+                f"no query of the text is called `{sink.name.text}`",
+                sink.name.span,
+                "this sink gets nothing",
+                "name the query as its sink: QUERY name SELECT ...",
+            )
+
+
+def _is_new(
+    name: Name, what: str, known: Container[str], places: dict[str, Name], findings: Findings
+) -> bool:
+    first = places.setdefault(name.text, name)
+    if first is name and name.text not in known:
+        return True
+    there = "in the catalogue" if first is name else f"at {findings.place(first.span)}"
+    findings.error(
+        "registered-twice",
+        f"the {what} `{name.text}` is registered twice",
+        name.span,
+        "registered again",
+        notes=(f"it is registered {there}",),
+        help=f"give each {what} a name of its own",
+    )
+    return False
+
+
+def _schema(fields: Sequence[Field], findings: Findings) -> dict[str, AttributeType]:
+    schema: dict[str, AttributeType] = {}
+    for field in fields:
+        if field.name.text in schema:
+            _note_repeated(field.name, "the schema", findings)
+        schema.setdefault(field.name.text, _type(field.type, findings))
+    return schema
+
+
+def _type(name: Name | None, findings: Findings) -> AttributeType:
+    if name is None:
+        return AttributeType.UNKNOWN
+    if name.text.casefold() not in TYPE_NAMES:
+        kinds = [kind.value for kind in AttributeType if kind is not AttributeType.UNKNOWN]
+        findings.error(
+            "unknown-field-type",
+            f"`{name.text}` is not a type of values",
+            name.span,
+            "not a type",
+            help=did_you_mean(name.text, TYPE_NAMES) or f"the types are {enumerate_names(kinds)}",
+        )
+    return TYPE_NAMES.get(name.text.casefold(), AttributeType.UNKNOWN)
+
+
+def _own_names(
+    source: SourceRegistration, schema: dict[str, AttributeType], findings: Findings
+) -> tuple[tuple[str, str], ...]:
+    names: dict[str, str] = {}
+    for renaming in source.renamings:
+        field = renaming.field
+        if field.text not in schema:
+            findings.error(
+                "unknown-field",
+                f"the schema of `{source.name.text}` has no field `{field.text}`",
+                field.span,
+                "not in the schema",
+                help=did_you_mean(field.text, schema) or f"it has {enumerate_names(schema)}",
+            )
+        elif field.text in names:
+            _note_repeated(field, "FROM", findings)
+        else:
+            names[field.text] = renaming.own.text
+    return tuple(names.items())
+
+
+def _note_repeated(field: Name, where: str, findings: Findings) -> None:
+    findings.error(
+        "duplicate-field",
+        f"{where} names the field `{field.text}` twice",
+        field.span,
+        "named a second time",
+        help="leave one of them out",
+    )
+
+
+def _clock_error(
+    error: ClockError | None, findings: Findings
+) -> tuple[int | float, str | None] | None:
+    if error is None:
+        return None
+    check_unit(error.unit, findings)
+    if error.amount.value is None:
+        findings.error(
+            "number-too-large",
+            "the clock error is longer than any time",
+            error.amount.span,
+            "too large",
+            help="leave it out if nothing is known of the clock",
+        )
+        return None
+    return error.amount.value, None if error.unit is None else error.unit.text
+
+
+def _sink(sink: SinkRegistration, findings: Findings) -> Sink:
+    kind = SinkKind.TABLE
+    if sink.kind is not None and sink.kind.text.casefold() not in _KINDS:
+        findings.error(
+            "unknown-sink",
+            f"`{sink.kind.text}` is not a kind of sink",
+            sink.kind.span,
+            "not a kind of sink",
+            help=did_you_mean(sink.kind.text, _KINDS) or f"the kinds are {enumerate_names(_KINDS)}",
+        )
+    elif sink.kind is not None:
+        kind = _KINDS[sink.kind.text.casefold()]
+        if (kind is SinkKind.FILE) != (sink.path is not None):
+            findings.error(
+                "sink-path",
+                "a file has a path" if kind is SinkKind.FILE else f"a {kind.value} has no path",
+                (sink.path or sink.kind).span,
+                "no path" if sink.path is None else "a path",
+                help="write file 'folder/name.parquet'"
+                if sink.path is None
+                else "write file before the path, or leave it out",
+            )
+    fields = None if sink.fields is None else tuple(_schema(sink.fields, findings).items())
+    return Sink(sink.name.text, kind, None if sink.path is None else sink.path.value, fields)

@@ -1,0 +1,255 @@
+"""The meaning of NEXT: a checked text becomes algebra (docs/semantics.md#next)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cepheid.algebra.expression_text import MAX_DEPTH
+from cepheid.algebra.pattern import Pattern, bound_variables
+from cepheid.algebra.query import Output, Program, Query
+from cepheid.languages.durations import window_of
+from cepheid.languages.findings import Findings, Report
+from cepheid.languages.hierarchy import QueryPlace, check_references, query_names, read_types
+from cepheid.languages.limits import MOST_COMPONENTS, too_deep, too_many_components
+from cepheid.languages.next import syntax
+from cepheid.languages.next.expressions import NextExpressions, NextReferences
+from cepheid.languages.next.operators import (
+    Operators,
+    depth,
+    idle_exceptions,
+    iterated_variables,
+    unbounded_iterations,
+)
+from cepheid.languages.next.parser import parse
+from cepheid.languages.next.placement import Condition, Qualification, TimeLimit, attach
+from cepheid.languages.next.registrations import check_sink, register, warn_of_idle_sinks
+from cepheid.languages.outputs import attribute_names, output_types, translate_items
+from cepheid.languages.references import enumerate_names
+from cepheid.languages.scope import Binding, Scope, Vocabulary, declare, implicit_variables
+from cepheid.languages.terms import Conjunction, Name, Reference, Term
+from cepheid.model.catalogue import AttributeType, Catalogue
+from cepheid.model.diagnostics import SourceText, Span
+from cepheid.model.errors import OptionError
+
+_RENAME = "give the query another name"
+
+
+def translate(
+    source: SourceText,
+    catalogue: Catalogue,
+    *,
+    cap: int | None = None,
+    failures: bool = False,
+    report: Report | None = None,
+) -> Program:
+    """The program a NEXT text means; raises QueryError with everything that is wrong with it.
+
+    `cap` is the most elements that a run of an iteration may have, None for any number. With
+    `failures` a query that ends in an exception also reports failed detections, the paper's empty
+    events. `report` is called with each warning.
+
+    >>> program = translate(SourceText("SELECT * FROM t T1; t T2"), Catalogue())
+    >>> program.queries[0].columns
+    ('T1', 'T2')
+    """
+    if cap is not None and (isinstance(cap, bool) or cap < 1):
+        raise OptionError.of(
+            "bad-option", f"cap={cap!r} is not a number of elements", help="write e.g. cap=100"
+        )
+    text = parse(source)
+    findings = Findings(source, report)
+    catalogue = register(text, catalogue, findings)
+    places = [_place(query) for query in text.queries]
+    names = query_names(places, "SELECT", findings)
+    check_references(places, catalogue, _RENAME, findings)
+    read = read_types(places)
+    vocabulary = Vocabulary(catalogue)
+    queries = []
+    for name, query in zip(names, text.queries, strict=True):
+        translation = _Translation.of(query, vocabulary, findings, cap, failures)
+        pattern, output = translation.pattern(), translation.output(name)
+        types = translation.output_types(output)
+        if name in read:
+            vocabulary = vocabulary.with_query(name, types)
+        if name in catalogue.sinks:
+            check_sink(catalogue.sinks[name], query, types, findings)
+        columns = bound_variables(pattern)
+        queries.append(Query(name, "next", pattern, columns, output, source, lasting=True))
+        if findings.is_full:
+            break
+    warn_of_idle_sinks(text, names, findings)
+    findings.raise_errors()
+    return Program(tuple(queries), catalogue)
+
+
+@dataclass(frozen=True, slots=True)
+class _Translation:
+    """The translation of one query; what has errors is noted and left out."""
+
+    text: syntax.QueryText
+    scope: Scope
+    findings: Findings
+    operators: Pattern
+
+    @classmethod
+    def of(
+        cls,
+        text: syntax.QueryText,
+        vocabulary: Vocabulary,
+        findings: Findings,
+        cap: int | None,
+        failures: bool,
+    ) -> _Translation:
+        bindings = _bind(text.pattern, vocabulary.catalogue, findings)
+        variables = {each.span: each.variable for each in bindings}
+        operators = Operators(variables, cap, failures).of(text.pattern)
+        return cls(text, Scope(bindings, vocabulary), findings, operators)
+
+    # FROM and WHERE
+
+    def pattern(self) -> Pattern:
+        """The operators with their predicates and windows."""
+        given = list(self._qualifications())
+        self._warn(given)
+        pattern = attach(self.operators, given, self.findings)
+        if depth(pattern) > MAX_DEPTH + 1:  # the root is at depth 0 there
+            raise too_deep(self.findings.source, self.text.pattern.span)
+        return pattern
+
+    def _qualifications(self) -> Iterator[Qualification]:
+        references = NextReferences(self.scope, self.findings)
+        translator = NextExpressions(references, iterated_variables(self.operators))
+        for qualification in self.text.qualifications:
+            skips, whole = False, qualification
+            if isinstance(whole, syntax.FilterTerm):
+                skips, whole = True, whole.condition
+            for term in _split(whole):
+                if isinstance(term, syntax.OccursWithin) and not skips:
+                    yield from self._time_limit(term, references)
+                    continue
+                predicate = translator.condition(term)
+                if predicate is not None:
+                    translator.check_types(predicate)
+                    yield Condition(predicate, skips, term.span)
+
+    def _time_limit(
+        self, term: syntax.OccursWithin, references: NextReferences
+    ) -> Iterator[TimeLimit]:
+        window = window_of(term.length, "leave OCCURS WITHIN out to have no limit", self.findings)
+        first, second = references.binding(term.first), references.binding(term.second)
+        if window is None or first is None or second is None:
+            return
+        if first is second:
+            # A parameter in it must stay to be given a value, so the limit itself stays.
+            self.findings.warning(
+                "window-without-effect",
+                "a time limit between an event and itself has no effect",
+                term.span,
+                "one event has no distance",
+            )
+        yield TimeLimit(first.variable, second.variable, window, term.span)
+
+    def _warn(self, given: list[Qualification]) -> None:
+        limits = [(each.first, each.second) for each in given if isinstance(each, TimeLimit)]
+        for plus in unbounded_iterations(self.operators, limits):
+            self.findings.warning(
+                "unbounded-iteration",
+                "the iteration has no bound: every event may make all runs longer",
+                plus.span or self.text.span,
+                "runs of any length",
+                "give the option cap, or limit the time from an event before it: "
+                "(A, B) OCCURS WITHIN 1 hour",
+            )
+        for idle in idle_exceptions(self.operators):
+            self.findings.warning(
+                "exception-without-effect",
+                "the exception can not be raised: nothing is awaited when it could occur",
+                idle.span or self.text.span,
+                "nothing precedes the last event here",
+                "write A ; (B \\ N) to give up on A when N comes before B",
+            )
+
+    # SELECT
+
+    def output(self, name: str) -> Output | None:
+        """The event that a match becomes; None for `SELECT *`."""
+        if not self.text.items:
+            return None
+        references = NextReferences(self.scope, self.findings, in_result=True)
+        translator = NextExpressions(references, iterated_variables(self.operators))
+        names = _item_names(self.text)
+        return Output(name, translate_items(self.text.items, names, translator, self.findings))
+
+    def output_types(self, output: Output | None) -> dict[str, AttributeType] | None:
+        """The attributes of the derived events, also of a list with errors."""
+        if output is None:
+            return None
+        return output_types(_item_names(self.text), output, self.scope)
+
+
+def _place(query: syntax.QueryText) -> QueryPlace:
+    reads = tuple(primitive.source for primitive, _ in syntax.primitives(query.pattern))
+    return QueryPlace(query.name, query.name, reads)
+
+
+def _bind(
+    pattern: syntax.EventPattern, catalogue: Catalogue, findings: Findings
+) -> tuple[Binding, ...]:
+    """Give every source its variable; refuse unknown sources, variables used twice."""
+    found = tuple(syntax.primitives(pattern))
+    if len(found) > MOST_COMPONENTS:
+        raise too_many_components(findings.source, found[MOST_COMPONENTS][0].span)
+    explicit: dict[str, Span] = {}
+    for primitive, _ in found:
+        if primitive.variable is not None:
+            declare(primitive.variable, explicit, findings)
+        _check_source(primitive.source, catalogue, findings)
+    unnamed = [primitive.source.text for primitive, _ in found if primitive.variable is None]
+    implicit = implicit_variables(unnamed, explicit)
+    return tuple(
+        Binding(
+            primitive.variable.text if primitive.variable else next(implicit),
+            (primitive.source.text,),
+            negated,
+            primitive.span,
+        )
+        for primitive, negated in found
+    )
+
+
+def _check_source(name: Name, catalogue: Catalogue, findings: Findings) -> None:
+    if not catalogue.knows_type(name.text):
+        known = enumerate_names(catalogue.types) if catalogue.types else "none"
+        findings.error(
+            "unknown-source",
+            f"there is no source `{name.text}`",
+            name.span,
+            "not registered",
+            help=catalogue.nearest_type(name.text) or f"the sources are {known}",
+        )
+
+
+def _split(term: Term) -> Iterator[Term]:
+    """The parts of a qualification that AND joins (SPEC A1.2)."""
+    if isinstance(term, Conjunction):
+        for operand in term.operands:
+            yield from _split(operand)
+    else:
+        yield term
+
+
+def _item_names(query: syntax.QueryText) -> tuple[str | None, ...]:
+    """The names of the selected values: a field that several variables have is `variable_field`."""
+    names = attribute_names(query.items)
+    counts = Counter(names)
+    return tuple(
+        f"{item.value.variable.text}_{name}"
+        if counts[name] > 1
+        and item.alias is None
+        and isinstance(item.value, Reference)
+        and item.value.variable is not None
+        else name
+        for item, name in zip(query.items, names, strict=True)
+    )

@@ -1,0 +1,63 @@
+"""Syntax errors in words: what stands where the text can't go on, and what could follow."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from lark import Token
+
+from cepheid.model.diagnostics import Diagnostic, SourceText, Span
+from cepheid.model.errors import QueryError
+
+_FOUND = re.compile(r"\w+|\.\.\.|&&|\|\||[=!<>]=|<>|=[<>]|--|\S", re.DOTALL)
+
+OPERAND = {"STRING", "NUMBER", "WORD"}
+"""Terminals that can follow together only where a value can."""
+
+KEYWORD_AS_NAME = "`{}` is a keyword: write it in backticks to use it as a name"
+
+FOREIGN = {
+    "=": "equality is written with a single `=`",
+    "==": "equality is written with a single `=`",
+    "=<": "write <=",
+    "=>": "write >=",
+    "&": "write AND",
+    "&&": "write AND",
+    "%": "the operators are + - * and /",
+    "--": "a comment needs a space before `--`",
+    "in": "compare with `=` and join the comparisons with OR",
+    "between": "write two comparisons, joined with AND",
+    "having": "conditions stand in WHERE",
+}
+"""What users of other languages write, and what it is here."""
+
+
+def error_at(
+    source: SourceText,
+    tokens: Sequence[Token],
+    position: int | None,
+    expected: str,
+    help_for: Callable[[re.Match[str] | None], str | None],
+) -> QueryError:
+    """The error for the place where the text can't go on, after the tokens that could be read.
+
+    `position` is None at the end of the text; `help_for` gets what stands there, if anything does.
+    """
+    found = None if position is None else _FOUND.match(source.text, position)
+    if found is None:
+        end = tokens[-1].end_pos if tokens and tokens[-1].end_pos else len(source.text)
+        message, span = "the text ends too early", Span(end, end)
+    else:
+        message, span = f"unexpected `{found.group()}`", Span(*found.span())
+    label = f"expected {expected}"
+    return QueryError(
+        Diagnostic("syntax", message, span, label, help=help_for(found), source=source)
+    )
+
+
+def in_words(words: Sequence[str]) -> str:
+    """Alternatives in a sentence: a, b or c."""
+    if len(words) < 2:
+        return words[0] if words else "nothing more"
+    return f"{', '.join(words[:-1])} or {words[-1]}"
