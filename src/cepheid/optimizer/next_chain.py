@@ -113,12 +113,6 @@ def chain_of(node: Pattern) -> Chain | None:
     return None
 
 
-def inner_operands(node: Next) -> tuple[Pattern, ...]:
-    """What stands below a Next, its own chain taken as a whole."""
-    chain = chain_of(node)
-    return (node.first, node.second) if chain is None else chain.operands
-
-
 @dataclass
 class _Reading:
     """One walk over the Nexts of a chain; with `by_key` equalities are read as tests of a key."""
