@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from itertools import pairwise
 
 from cepheid.algebra.expression import (
     TRUE,
@@ -29,6 +28,7 @@ from cepheid.algebra.pattern import (
     bound_variables,
     operands,
 )
+from cepheid.optimizer.next_search import Tree
 
 SIGNS = ("=", "!=", "<=", ">=", "<=", ">=")
 
@@ -125,7 +125,7 @@ def _always_bound(node: Pattern) -> list[str]:
             return [name for each in operands(node) for name in _always_bound(each)]
 
 
-def all_brackets(first: int, last: int) -> list[object]:
+def all_brackets(first: int, last: int) -> list[Tree]:
     """Every way to bracket the operands from first to last."""
     if first == last:
         return [first]
@@ -137,19 +137,17 @@ def all_brackets(first: int, last: int) -> list[object]:
     ]
 
 
-def stretches(tree: object) -> list[tuple[int, int]]:
-    """The stretches that are put in brackets, but for the outermost."""
-    leaves = _leaves(tree)
-    inner = [] if isinstance(tree, int) else [s for side in tree for s in _stretches(side)]  # type: ignore[union-attr, attr-defined]
-    return [each for each in inner if each != (leaves[0], leaves[-1])]
+def inner_stretches(tree: Tree) -> list[tuple[int, int]]:
+    """The stretches of operands that are put in brackets, but for the outermost."""
+    return _stretches(tree)[1:]
 
 
-def _stretches(tree: object) -> list[tuple[int, int]]:
+def _stretches(tree: Tree) -> list[tuple[int, int]]:
     if isinstance(tree, int):
         return []
-    leaves = _leaves(tree)
-    return [(leaves[0], leaves[-1]), *(s for side in tree for s in _stretches(side))]  # type: ignore[attr-defined]
+    left, right = tree
+    return [(_end(left, 0), _end(right, 1)), *_stretches(left), *_stretches(right)]
 
 
-def _leaves(tree: object) -> list[int]:
-    return [tree] if isinstance(tree, int) else [leaf for side in tree for leaf in _leaves(side)]  # type: ignore[attr-defined]
+def _end(tree: Tree, side: int) -> int:
+    return tree if isinstance(tree, int) else _end(tree[side], side)

@@ -3,8 +3,8 @@
 A file `<rule>.spec` holds cases apart by blank lines. `fires: title` is followed by a pattern, `->`
 and what the rule makes of it. `stays: title` is followed by a pattern to which the rule does not
 apply, and, after `-/>`, may show the rewrite that somebody could be tempted to do. Lines that begin
-with `#` are remarks. A case of a rule that goes by cost gives its rates in the line below the title:
-`rates: A=1 B=50`.
+with `#` are remarks. A case of a rule that goes by cost gives its rates in the line below the
+title: `rates: A=1 B=50`.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from cepheid.algebra.invariants import check
+from cepheid.algebra.pattern import Except, Next, walk
 from cepheid.algebra.text import to_text
 from cepheid.optimizer import rules as rules_package
 from cepheid.optimizer.optimizer import ON_DEMAND, RULES, SHAPES, Optimised, optimise
@@ -17,6 +18,8 @@ from tests.optimizer.comparing import FAILED, careless_history, found, meaning
 from tests.optimizer.spec_files import Spec, load_specs
 
 HISTORIES = 150
+HISTORIES_OF_SUCCESSORS = 2000
+"""Chains of successors are rarely complete, and two differ by a tie or a long event only."""
 MORE_HISTORIES = 1500
 """For a wrong rewrite whose counterexample is rare; the search ends with the first one."""
 
@@ -59,7 +62,8 @@ def test_does_not_fire(spec: Spec) -> None:
 def test_keeps_the_meaning(spec: Spec) -> None:
     assert spec.after is not None
     seen = 0
-    for seed in range(HISTORIES):
+    chooses = any(isinstance(node, Next | Except) for node in walk(spec.before))
+    for seed in range(HISTORIES_OF_SUCCESSORS if chooses else HISTORIES):
         history = careless_history(seed)
         before = meaning(spec.before, history)
         assert before == meaning(spec.after, history), seed
