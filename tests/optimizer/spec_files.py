@@ -3,13 +3,15 @@
 A file `<rule>.spec` holds cases apart by blank lines. `fires: title` is followed by a pattern, `->`
 and what the rule makes of it. `stays: title` is followed by a pattern to which the rule does not
 apply, and, after `-/>`, may show the rewrite that somebody could be tempted to do. Lines that begin
-with `#` are remarks.
+with `#` are remarks. A case of a rule that goes by cost gives its rates in the line below the
+title: `rates: A=1 B=50`.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from cepheid.algebra.pattern import Pattern
@@ -17,7 +19,9 @@ from cepheid.algebra.text import from_text
 
 FOLDER = Path(__file__).parent
 
-_CASE = re.compile(r"(fires|stays): (.+?)\n(.*?)(?:\n(->|-/>)\n(.*))?", re.DOTALL)
+_CASE = re.compile(
+    r"(fires|stays): (.+?)\n(?:rates: ([^\n]*)\n)?(.*?)(?:\n(->|-/>)\n(.*))?", re.DOTALL
+)
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,7 @@ class Spec:
     title: str
     before: Pattern
     after: Pattern | None
+    rates: Mapping[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.rule}: {self.title}"
@@ -49,10 +54,15 @@ def _spec(rule: str, block: str) -> Spec:
     case = _CASE.fullmatch(block.strip())
     if case is None:
         raise ValueError(f"{rule}: this is no case:\n{block}")
-    kind, title, before, arrow, after = case.groups()
+    kind, title, rates, before, arrow, after = case.groups()
     fires = kind == "fires"
     if arrow is not None and fires != (arrow == "->"):
         raise ValueError(f"{rule}: {title}: `{arrow}` does not go with `{kind}`")
     if fires and after is None:
         raise ValueError(f"{rule}: {title}: what it becomes is missing")
-    return Spec(rule, fires, title, from_text(before), None if after is None else from_text(after))
+    changed = None if after is None else from_text(after)
+    return Spec(rule, fires, title, from_text(before), changed, _rates(rates or ""))
+
+
+def _rates(text: str) -> dict[str, float]:
+    return {name: float(rate) for name, rate in (part.split("=") for part in text.split())}

@@ -6,6 +6,8 @@ where the invalid form means something else, and must not be that form.
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import pytest
 
 from cepheid.algebra.bind import bind
@@ -17,6 +19,7 @@ from cepheid.model.options import make_options
 from cepheid.optimizer.optimizer import ON_DEMAND, RULES, optimise
 from cepheid.planner.compiled_query import compile_text
 from cepheid.planner.sequence_plan import find_key, plan_sequence
+from cepheid.statistics.next_costs import NextCosts
 from cepheid.testing import assert_matches
 from tests.laws.test_rewrites_b5 import INVALID as INVALID_LAWS
 from tests.optimizer.comparing import meaning
@@ -38,6 +41,28 @@ BY_HAND = {
         f"Next(Next({A}, {B}), {C}, skip=b.k = c.k)",
         f"Next({A}, Next({B}, {C}, skip=b.k = c.k))",
         "A1@1(k=0) B1@2(k=1) B2@3(k=2) C2@4(k=2) C1@5(k=1)",
+    ),
+    "the same the other way: a pair of B and C that fails its test is no successor": (
+        f"Next({A}, Next({B}, {C}, test=c.v = 1))",
+        f"Next(Next({A}, {B}), {C}, test=c.v = 1)",
+        "A1@1(v=0) B1@2(v=0) C1@3(v=0) B2@4(v=0) C2@5(v=1)",
+    ),
+    "candidates of two lengths are told apart by their predecessor": (
+        f"Next(Next({A}, {B}), Union(Next({C}, Atom([D], d)), Atom([D], e)))",
+        f"Next({A}, Next({B}, Union(Next({C}, Atom([D], d)), Atom([D], e))))",
+        "A1@0 B1@1 C1@[2,4] B2@3 D1@6",
+    ),
+    "a window that ends before the last event does not bound the right side": (
+        f"Within(Next({A}, Next({B}, {C})), window=3, inclusive=true, measure=end_to_end, "
+        "first=a, second=b)",
+        f"Within(Next({A}, Within(Next({B}, {C}), window=3, inclusive=true, measure=end_to_end, "
+        "first=b, second=c)), window=3, inclusive=true, measure=end_to_end, first=a, second=b)",
+        "A1@1 B1@2 B2@3 C1@6",
+    ),
+    "an exception is not widened to the whole chain": (
+        f"Next({A}, Except(Next({B}, {C}), {N}, since=b))",
+        f"Except(Next({A}, Next({B}, {C})), {N}, since=a)",
+        "A1@1 N1@2 B1@3 C1@4",
     ),
     "the successor among B and C is one": (
         f"Next({A}, Union({B}, {C}))",
@@ -130,20 +155,32 @@ BY_HAND = {
 }
 
 
-def optimised(before: str) -> Pattern:
+# No costs at all, and costs by which each shape of a chain of three is the cheapest once.
+RATES: list[dict[str, float] | None] = [
+    None,
+    *(
+        {**dict(zip("ABC", rates, strict=True)), "D": 7, "N": 1}
+        for rates in permutations((1, 50, 80))
+    ),
+]
+
+
+def optimised(before: str, rates: dict[str, float] | None = None) -> Pattern:
     pattern = from_text(before)
     check(pattern, closed=True)
-    return optimise(pattern, rules=(*RULES, *ON_DEMAND), check=True).pattern
+    costs = None if rates is None else NextCosts(rates)
+    return optimise(pattern, rules=(*RULES, *ON_DEMAND), check=True, costs=costs).pattern
 
 
 def is_refused(before: str, wrong: str, events: list[Ev]) -> None:
     """The optimiser keeps the left side's meaning on a history that tells the two apart."""
     right = meaning(from_text(before), events)
     assert right != meaning(from_text(wrong), events), "this history is no counterexample"
-    done = optimised(before)
-    assert meaning(done, events) == right
-    assert to_text(done) != to_text(from_text(wrong))
-    assert to_text(done) != to_text(optimised(wrong))
+    for rates in RATES:
+        done = optimised(before, rates)
+        assert meaning(done, events) == right
+        assert to_text(done) != to_text(from_text(wrong))
+        assert to_text(done) != to_text(optimised(wrong, rates))
 
 
 @pytest.mark.parametrize("name", BY_HAND)

@@ -14,9 +14,10 @@ from cepheid.model.errors import InternalError, OptionError
 from cepheid.optimizer import rewriting
 from cepheid.optimizer.optimizer import ON_DEMAND, RULES, optimise
 from tests.optimizer.comparing import careless_history, found, meaning
+from tests.optimizer.next_patterns import random_chain
 from tests.optimizer.random_patterns import random_pattern
 
-PATTERNS = 600
+PATTERNS = 720
 HISTORIES = 5
 MOST_MATCHES = 3000
 """Patterns that combine everything with everything make the oracle slow and show nothing new."""
@@ -30,9 +31,9 @@ def test_random_patterns_keep_their_meaning() -> None:
     fired: set[str] = set()
     seen = 0
     for seed in range(PATTERNS):
-        pattern = random_pattern(seed)
+        pattern = random_chain(seed) if seed % 4 == 1 else random_pattern(seed)
         check(pattern, closed=True)
-        rules = (*RULES, *ON_DEMAND) if seed % 4 == 0 else RULES
+        rules = (*RULES, *ON_DEMAND) if seed % 3 == 0 else RULES
         done = optimise(pattern, rules=rules, check=True)
         fired |= {step.rule for step in done.trace}
         if not done.trace:
@@ -49,8 +50,8 @@ def test_random_patterns_keep_their_meaning() -> None:
 
 
 def test_the_order_of_rules_is_a_matter_of_cost_only() -> None:
-    for seed in range(60):
-        pattern = random_pattern(seed)
+    for seed in range(90):
+        pattern = random_chain(seed) if seed % 3 == 1 else random_pattern(seed)
         rules = list(RULES)
         random.Random(seed).shuffle(rules)
         done = optimise(pattern, rules=rules, check=True)
@@ -60,9 +61,10 @@ def test_the_order_of_rules_is_a_matter_of_cost_only() -> None:
 
 
 def test_what_is_optimised_stays() -> None:
-    for seed in range(PATTERNS):
-        once = optimise(random_pattern(seed)).pattern
-        assert optimise(once).trace == ()
+    for make in (random_pattern, random_chain):
+        for seed in range(PATTERNS):
+            once = optimise(make(seed)).pattern
+            assert optimise(once).trace == ()
 
 
 def test_a_sase_query_takes_the_form_that_kernels_run() -> None:

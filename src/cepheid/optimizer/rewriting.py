@@ -11,9 +11,13 @@ from cepheid.algebra.pattern import Pattern, bound_variables, operands, with_ope
 from cepheid.algebra.text import to_text
 from cepheid.model.diagnostics import Diagnostic
 from cepheid.model.errors import InternalError
+from cepheid.optimizer.choice import Choice
 
 Rule: TypeAlias = Callable[[Pattern], Pattern | None]
 """One rewrite of one node, which may look at the nodes below it; None where it does not apply."""
+
+CostedRule: TypeAlias = Callable[[Pattern, Choice], Pattern | None]
+"""A rewrite that is done where it costs less."""
 
 MOST_STEPS = 10_000
 """A pattern is rewritten a few times for each of its nodes; more is a rule that never ends."""
@@ -21,11 +25,16 @@ MOST_STEPS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One application of a rule: the node it was tried at, and what stands there now."""
+    """One application of a rule: the node it was tried at, and what stands there now.
+
+    A rule that goes by cost also tells the cost of both.
+    """
 
     rule: str
     before: Pattern
     after: Pattern
+    cost_before: float | None = None
+    cost_after: float | None = None
 
 
 @dataclass(slots=True)
@@ -78,14 +87,14 @@ class Rewriter:
                 step = Step(rule.__name__, node, after)
                 self.steps.append(step)
                 if self.is_checking:
-                    _check(step)
+                    check_step(step)
                 if len(self.steps) > MOST_STEPS:
                     raise _endless(step)
                 return step
         return None
 
 
-def _check(step: Step) -> None:
+def check_step(step: Step) -> None:
     """A rewrite keeps the tree well formed, and the variables that its matches bind."""
     try:
         check(step.after)
