@@ -115,13 +115,17 @@ def chain_of(node: Pattern) -> Chain | None:
 
 @dataclass
 class _Reading:
-    """One walk over the Nexts of a chain; with `by_key` equalities are read as tests of a key."""
+    """One walk over the Nexts of a chain; with `by_key` equalities are read as tests of a key.
+
+    `nexts` are those that were opened: the first operand of each, the last one of its left side,
+    and its equalities.
+    """
 
     root: Next
     by_key: bool
     operands: list[Pattern] = field(default_factory=list)
-    nexts: list[tuple[int, int, int, list[Compare]]] = field(default_factory=list)
-    skips: list[tuple[int, int, Expression]] = field(default_factory=list)
+    nexts: list[tuple[int, int, list[Compare]]] = field(default_factory=list)
+    skips: list[tuple[int, Expression]] = field(default_factory=list)
     tests: list[Expression] = field(default_factory=list)
     windows: list[Within] = field(default_factory=list)
     absents: set[Absent] = field(default_factory=set)
@@ -133,9 +137,9 @@ class _Reading:
         if any(_length(operand) is None for operand in self.operands[2:]):
             return None
         keys = self._keys()
-        skips = [(at, skip) for _, at, skip in self.skips]
+        skips = list(self.skips)
         equalities: list[Compare] = []
-        for first, middle, _, tests in self.nexts:
+        for first, middle, tests in self.nexts:
             for test in tests:
                 if any(test.left in key and test.right in key for key in keys):
                     equalities.append(test)
@@ -173,8 +177,8 @@ class _Reading:
         else:
             self.operands.append(node.second)
             right = middle
-        self.nexts.append((first, middle - 1, len(self.operands) - 1, equal))
-        self.skips.extend((first, middle, skip) for skip in other)
+        self.nexts.append((first, middle - 1, equal))
+        self.skips.extend((middle, skip) for skip in other)
         self.tests.extend(conjuncts(node.test))
         if conjuncts(node.skip) or conjuncts(node.test):
             self.absents.add(node.absent)
