@@ -19,6 +19,7 @@ from cepheid.planner.column_expression import evaluate_predicate
 from cepheid.planner.columns import Column, from_arrow
 from cepheid.planner.kernel_expression import StringConstant
 from cepheid.planner.sequence_layout import Layout
+from cepheid.planner.succession_layout import SuccessionLayout
 
 
 class AbsentKey(Exception):
@@ -29,7 +30,10 @@ class EventColumns:
     """Turns relevant rows into kernel inputs for one layout; knows strings and keys seen so far."""
 
     def __init__(
-        self, layout: Layout, options: Options, first_events: tuple[int, int] | None = None
+        self,
+        layout: Layout | SuccessionLayout,
+        options: Options,
+        first_events: tuple[int, int] | None = None,
     ) -> None:
         """`first_events`: only events with a time in [low, high) may start a match."""
         self.layout = layout
@@ -86,8 +90,15 @@ class EventColumns:
         arrays = {"mask": mask, "t": times}
         for g, names in enumerate(layout.key_attributes):
             arrays[f"k{g}"] = self._key_codes(g, [column(n) for n in names], mask)
+        tests = dict(layout.computed)
         for c, (name, kind) in enumerate(layout.columns):
-            arrays[f"c{c}"] = self._kernel_values(column(name), kind)
+            if name in tests:
+                holds = evaluate_predicate(
+                    tests[name], lambda _, of: column(of), rows, layout.plan.absent
+                )
+                arrays[f"c{c}"] = holds.astype(np.int64)
+            else:
+                arrays[f"c{c}"] = self._kernel_values(column(name), kind)
         return arrays
 
     def _key_codes(self, group: int, columns: list[Column], mask: np.ndarray) -> np.ndarray:

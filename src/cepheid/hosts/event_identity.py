@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from cepheid.hosts.store import View
 from cepheid.kernels.identity import (
     PAIRS_OF_DIGITS,
+    chain_lanes,
     fold_bytes,
     fold_integers,
     hexadecimal,
@@ -48,22 +49,34 @@ def _content(batch: pa.RecordBatch, options: Options) -> np.ndarray:
 
 def match_ids(lanes: np.ndarray, rows: np.ndarray, fingerprint: str) -> pa.Array:
     """32 hexadecimal characters per match: H(fingerprint, its events in pattern order)."""
-    digest = hashlib.blake2b(fingerprint.encode(), digest_size=16).digest()
     out = room(len(rows), 2, dtype=np.uint64)
-    match_lanes(
-        lanes,
-        rows,
-        np.uint64(int.from_bytes(digest[:8], "little")),
-        np.uint64(int.from_bytes(digest[8:], "little")),
-        out,
-    )
-    text = room(16 * len(rows), dtype=np.uint16)
-    hexadecimal(out.reshape(-1).view(np.uint8), PAIRS_OF_DIGITS, text)
-    if 32 * len(rows) < 2**31:
-        offsets = np.arange(0, 32 * len(rows) + 1, 32, dtype=np.int32)
-        return pa.StringArray.from_buffers(len(rows), pa.py_buffer(offsets), pa.py_buffer(text))
-    wide = np.arange(0, 32 * len(rows) + 1, 32, dtype=np.int64)
-    return pa.LargeStringArray.from_buffers(len(rows), pa.py_buffer(wide), pa.py_buffer(text))
+    match_lanes(lanes, rows, *_seeds(fingerprint), out)
+    return _as_text(out)
+
+
+def chain_ids(lanes: np.ndarray, ends: np.ndarray, rows: np.ndarray, fingerprint: str) -> pa.Array:
+    """The same for matches of any length: rows of variable and event, each match up to its end."""
+    out = room(len(ends), 2, dtype=np.uint64)
+    chain_lanes(lanes, ends, rows, *_seeds(fingerprint), out)
+    return _as_text(out)
+
+
+def _seeds(fingerprint: str) -> tuple[np.uint64, np.uint64]:
+    digest = hashlib.blake2b(fingerprint.encode(), digest_size=16).digest()
+    halves = (int.from_bytes(half, "little") for half in (digest[:8], digest[8:]))
+    first, second = (np.uint64(half) for half in halves)
+    return first, second
+
+
+def _as_text(lanes: np.ndarray) -> pa.Array:
+    rows = len(lanes)
+    text = room(16 * rows, dtype=np.uint16)
+    hexadecimal(lanes.reshape(-1).view(np.uint8), PAIRS_OF_DIGITS, text)
+    if 32 * rows < 2**31:
+        offsets = np.arange(0, 32 * rows + 1, 32, dtype=np.int32)
+        return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(text))
+    wide = np.arange(0, 32 * rows + 1, 32, dtype=np.int64)
+    return pa.LargeStringArray.from_buffers(rows, pa.py_buffer(wide), pa.py_buffer(text))
 
 
 def _fold(lanes: np.ndarray, array: pa.Array, name: str) -> None:

@@ -17,6 +17,7 @@ from cepheid.hosts.sequence_engine import BEGINNING, END_OF_TIME, SequenceEngine
 from cepheid.hosts.set_aside import SetAside, SideOutput, event_times
 from cepheid.hosts.snapshot import pack, read_events, unpack, write_events
 from cepheid.hosts.stream_front import StreamFront
+from cepheid.hosts.succession_engine import SuccessionEngine
 from cepheid.model.errors import OptionError, QueryError, StateError
 from cepheid.model.options import Options, make_options
 from cepheid.planner.compiled_query import CompiledQuery, compile_text
@@ -254,8 +255,9 @@ class Detector:
         for number, stage in enumerate(self._stages):
             prepared = self._prepared(stage, schema, open_schema or chained)
             driven = chained or self._driven
+            kind = SuccessionEngine if prepared.is_succession else SequenceEngine
             self._engines.append(
-                SequenceEngine(
+                kind(
                     prepared,
                     lateness=_DRIVEN_FROM_OUTSIDE if driven else prepared.lateness,
                     first_events=self._first_events if number == 0 else None,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cepheid.hosts.event_identity import event_lanes, match_ids
+from cepheid.hosts.event_identity import chain_ids, event_lanes, match_ids
 from cepheid.hosts.match_columns import event_column
 from cepheid.hosts.plain_types import python_rows
 from cepheid.hosts.store import View
@@ -18,6 +18,7 @@ from cepheid.kernels.expand import expand_columns, expand_groups
 from cepheid.kernels.memory import copied, room
 from cepheid.kernels.sequence_shape import SequenceShape
 from cepheid.model.errors import LimitExceeded
+from cepheid.planner.chains import Chains
 from cepheid.planner.match_schema import MatchForm
 
 
@@ -78,24 +79,31 @@ def kernel_output(
 class Piece:
     """Some matches and the events they refer to."""
 
-    part: Flat | Groups
+    part: Flat | Groups | Chains
     view: View
 
     @property
     def rows(self) -> np.ndarray:
         """The ordinals of the matches' events, one row per match."""
+        assert not isinstance(self.part, Chains)
         if isinstance(self.part, Groups):
             p = self.part
             self.part = Flat(flat_rows(p.later, p.start, p.count, p.listed))
         return self.part.rows
 
-    def index(self) -> np.ndarray:
+    def index(self) -> np.ndarray | Chains:
         """The matches' events as rows of the view's table; each variable's lie side by side."""
+        if isinstance(self.part, Chains):
+            return self.part.moved(self.view.base)
         return _index(self.part, self.view.base)
 
-    def portions(self, rows: int) -> Iterator[np.ndarray]:
+    def portions(self, rows: int) -> Iterator[np.ndarray | Chains]:
         """The same, about `rows` matches at a time; groups are expanded as they come."""
         part, base = self.part, self.view.base
+        if isinstance(part, Chains):
+            for begin in range(0, len(part), rows):
+                yield part.part(begin, min(begin + rows, len(part))).moved(base)
+            return
         if isinstance(part, Flat):
             for begin in range(0, len(part.rows), rows):
                 yield _index(Flat(part.rows[begin : begin + rows]), base)
@@ -170,13 +178,20 @@ class Matches:
 
     @property
     def ids(self) -> np.ndarray:
-        """Event references, matches x variables: the id column's values, or arrival numbers."""
+        """Event references, matches x variables: the id column's values, or arrival numbers.
+
+        Of an iterated variable's events there is a tuple; of a variable that is not bound, None.
+        """
         parts = []
         for piece in self._pieces:
             if self._form.options.id is None:
-                parts.append(piece.named(piece.view.positions_of))
+                name = piece.view.positions_of
             else:
-                parts.append(piece.named(piece.view.ids_of(self._form.options.id)))
+                name = piece.view.ids_of(self._form.options.id)
+            if isinstance(piece.part, Chains):
+                parts.append(self._form.chain_ids(piece.part, name))
+            else:
+                parts.append(piece.named(name))
         if len(parts) == 1:
             return parts[0]
         return (
@@ -206,8 +221,7 @@ class Matches:
         lacks: dict[str, list[np.ndarray]] = {}
         for piece in self._pieces:
             column = partial(event_column, piece.view, self._form.options)
-            index = piece.index()
-            for name, rows in self._form.absent_values(index, column).items():
+            for name, rows in self._form.absent_values(piece.index(), column).items():
                 lacks.setdefault(name, []).append(rows)
         return self.table(), {name: np.concatenate(rows) for name, rows in lacks.items()}
 
@@ -217,20 +231,30 @@ class Matches:
             (piece.view, portion) for piece in self._pieces for portion in piece.portions(rows)
         )
 
-    def _written(self, parts: Iterable[tuple[View, np.ndarray]]) -> Iterator[pa.Table]:
+    def _written(self, parts: Iterable[tuple[View, np.ndarray | Chains]]) -> Iterator[pa.Table]:
         view: View | None = None
         lanes = np.zeros((2, 0), np.uint64)
         by_content = self._form.options.id is None
         for of, index in parts:
             # Few matches among many live events: look at their own events only. Among ties the
             # others are needed, too, to number those that are alike.
-            if 2 * index.size < of.rows and not (by_content and of.ties):
-                of, index = of.narrowed(index)
+            events = index.rows[:, 1] if isinstance(index, Chains) else index
+            if 2 * events.size < of.rows and not (by_content and of.ties):
+                of, events = of.narrowed(events)
+                if isinstance(index, Chains):
+                    index = Chains(index.ends, np.column_stack([index.rows[:, 0], events]))
+                else:
+                    index = events
             if of is not view:  # pieces of one run share their events
                 view, lanes = of, event_lanes(of, self._form.options)
-            ids = match_ids(lanes, index, self._form.fingerprint)
             column = partial(event_column, of, self._form.options)
-            yield self._form.write(of.table, index, ids, column)
+            fingerprint = self._form.fingerprint
+            if isinstance(index, Chains):
+                ids = chain_ids(lanes, index.ends, index.rows, fingerprint)
+                yield self._form.write_chains(of.table, index, ids, column)
+            else:
+                ids = match_ids(lanes, index, fingerprint)
+                yield self._form.write(of.table, index, ids, column)
 
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame."""

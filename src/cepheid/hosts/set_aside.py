@@ -105,9 +105,31 @@ def event_times(
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Times as int64 (microseconds for timestamps), and the rows without a usable one.
 
+    The time of an event that lasts is its end; it must not start after that.
     A caller that finds the times in order looks at their ends and saves `check_range` its pass.
     """
-    column = batch.column(options.end_column)
+    times, bad = _times(batch, options.end_column, check_range)
+    if options.start is None:
+        return times, bad
+    starts, wrong = _times(batch, options.start, True)
+    wrong = starts > times if wrong is None else wrong | (starts > times)
+    if wrong.any():
+        bad = wrong if bad is None else bad | wrong
+    return times, bad
+
+
+def event_starts(batch: pa.RecordBatch, options: Options, ends: np.ndarray) -> np.ndarray:
+    """When the events of a batch start; for those that happen at an instant, when they end."""
+    if options.start is None:
+        return ends
+    starts, _ = _times(batch, options.start, False)
+    return starts
+
+
+def _times(
+    batch: pa.RecordBatch, name: str, check_range: bool
+) -> tuple[np.ndarray, np.ndarray | None]:
+    column = batch.column(name)
     kind = column.type
     if pa.types.is_timestamp(kind):
         if kind.unit != "us":
@@ -120,7 +142,7 @@ def event_times(
     else:
         raise DataError.of(
             "bad-time-column",
-            f"the time column `{options.end_column}` holds {kind}, not integers or timestamps",
+            f"the time column `{name}` holds {kind}, not integers or timestamps",
             help="name the right column with time=, or cast it to timestamps or integer ticks",
         )
     if whole.null_count:

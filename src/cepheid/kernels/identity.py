@@ -70,6 +70,26 @@ def match_lanes(events, rows, first, second, out):  # type: ignore[no-untyped-de
 
 
 @njit(cache=True, nogil=True)
+def chain_lanes(events, ends, rows, first, second, out):  # type: ignore[no-untyped-def]
+    """The same for matches of any length: rows [variable, event], those of match m up to ends[m].
+
+    The variables take part, because matches of different shapes may share their events.
+    """
+    begin = 0
+    for m in range(ends.shape[0]):
+        a = first
+        b = second
+        for r in range(begin, ends[m]):
+            e = np.uint64(rows[r, 1])
+            name = _mix(np.uint64(rows[r, 0]) + _GOLD)
+            a = a * _M2 + (events[0, e] ^ name)
+            b = b * _M1 + (events[1, e] + name)
+        begin = ends[m]
+        out[m, 0] = _mix(a)
+        out[m, 1] = _mix(b)
+
+
+@njit(cache=True, nogil=True)
 def hexadecimal(data, pairs, out):  # type: ignore[no-untyped-def]
     """Two hexadecimal characters for each byte; bytes of a lane stand as in memory."""
     for i in range(data.shape[0]):

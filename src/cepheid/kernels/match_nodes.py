@@ -134,8 +134,7 @@ def mixed(code, value):  # type: ignore[no-untyped-def]
     if code == NO_KEY or value < NO_KEY + 2:
         return NO_KEY
     x = (np.uint64(code) ^ np.uint64(value)) * np.uint64(0xBF58476D1CE4E5B9)
-    x = np.int64((x ^ (x >> np.uint64(31))) >> np.uint64(1))
-    return x
+    return np.int64((x ^ (x >> np.uint64(31))) >> np.uint64(1))
 
 
 @_inlined

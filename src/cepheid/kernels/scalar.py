@@ -22,6 +22,7 @@ from cepheid.model.undefined import ABSENT_FLOAT, ABSENT_INT, MIN_INT, NULL_FLOA
 __all__ = [
     "ABSENT_FLOAT",
     "ABSENT_INT",
+    "NULL_INT",
     "abs_int",
     "add_int",
     "at_most_int",

@@ -95,11 +95,14 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Exclude:
-    """What `operand` finds, unless something of `negated` came after its event of `since`."""
+    """What `operand` finds, unless something of `negated` came after its event of `since`.
+
+    After a union `since` has a variable for each branch; the latest of those bound counts.
+    """
 
     operand: int
     negated: int
-    since: int
+    since: tuple[int, ...]
     condition: Condition
 
 
@@ -112,7 +115,6 @@ class SuccessionShape:
 
     operators: tuple[Operator, ...]
     columns: tuple[str, ...]
-    has_intervals: bool
 
     @property
     def waiting(self) -> tuple[int, ...]:

@@ -63,7 +63,7 @@ def _conditions(shape: SuccessionShape) -> list[str]:
         for name in ("condition", "start", "skip", "test", "first_key", "second_key"):
             condition = getattr(operator, name, None)
             if isinstance(condition, Condition) and not condition.is_true:
-                arguments = ", ".join(("nodes", "m", "q", "base", *_columns(shape), "ci", "cf"))
+                arguments = ", ".join(("nodes", "m", "q", *_read(shape)))
                 body = "\n".join(f"    {line}" for line in condition.lines)
                 texts.append(
                     f"@numba.njit(forceinline=True, nogil=True)\ndef {name}{k}({arguments}):\n"
@@ -73,13 +73,16 @@ def _conditions(shape: SuccessionShape) -> list[str]:
     return texts
 
 
+def _read(shape: SuccessionShape) -> tuple[str, ...]:
+    return ("base", "ends", "windows", *_columns(shape), "ci", "cf")
+
+
 def _call(shape: SuccessionShape, k: int, name: str, m: str, q: str) -> str:
     """The text that evaluates a condition of operator k."""
     condition: Condition = getattr(shape.operators[k], name)
     if condition.is_true:
         return "True"
-    columns = ", ".join(("base", *_columns(shape), "ci", "cf"))
-    return f"{name}{k}(nodes, {m}, {q}, {columns})"
+    return f"{name}{k}(nodes, {m}, {q}, {', '.join(_read(shape))})"
 
 
 # -- the kernel ---------------------------------------------------------------------------------
@@ -306,8 +309,11 @@ def _exclude(w: KernelText, shape: SuccessionShape, k: int, exclude: Exclude) ->
     _room(w, f"found{k}", f"n{of}")
     with w.under(f"for x in range(n{of}):"):
         w(f"m = found{of}[x, 0]")
-        w(f"since = latest(nodes, m, {exclude.since})")
-        w("since = ends[since - base] if since >= 0 else 2**62")
+        w("since = -(2**62)")
+        for variable in exclude.since:
+            w(f"event = latest(nodes, m, {variable})")
+            with w.under("if event >= 0:"):
+                w("since = max(since, ends[event - base])")
         w("own = starts[nodes[m, 2] - base]")
         w("lives = True")
         w(f"y = witness_count{k} - 1")

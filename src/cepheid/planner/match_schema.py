@@ -13,6 +13,8 @@ from cepheid.algebra.query import Output
 from cepheid.algebra.typing import infer
 from cepheid.model.errors import DataError
 from cepheid.model.options import Options
+from cepheid.planner.aggregates import Elements
+from cepheid.planner.chains import Chains
 from cepheid.planner.column_expression import evaluate_value
 from cepheid.planner.columns import Column, to_arrow
 from cepheid.planner.gathering import gathered, repeated
@@ -32,6 +34,8 @@ class MatchForm:
     """How matches of one query look; `deadline` is set when a match ends that long after it starts.
 
     SASE's negated end moves the match's end to first + T - 1 (docs/semantics.md#guard).
+    `numbers` tell what the variables are called in chains of events; an iterated variable's column
+    holds lists.
     """
 
     name: str
@@ -42,6 +46,8 @@ class MatchForm:
     output: Output | None = None
     deadline: int | None = None
     absent: Absent = Absent.TRUE
+    iterated: frozenset[str] = frozenset()
+    numbers: tuple[int, ...] = ()
 
     def with_events(self, events: pa.Schema) -> MatchForm:
         """The same form over events of another schema."""
@@ -59,7 +65,9 @@ class MatchForm:
         ]
         if self.output is None:
             event = pa.struct(list(self.events))
-            return pa.schema([*fields, *(pa.field(v, event) for v in self.variables)])
+            lists = pa.list_(event)
+            kinds = {v: lists if v in self.iterated else event for v in self.variables}
+            return pa.schema([*fields, *(pa.field(v, kind) for v, kind in kinds.items())])
         types = {
             (variable, column.name): scalar_type(column.type)
             for variable in self.variables
@@ -107,14 +115,63 @@ class MatchForm:
                     pa.StructArray.from_arrays(list(fields.values()), names=events.column_names)
                 )
             return pa.table(columns, names=names)
-        values = self._derived(index, column)
+        values = self._derived(len(index), self._lookup(index, column), None)
         return pa.table([*columns, *values.values()], names=[*names, *values])
 
+    def write_chains(
+        self,
+        events: pa.Table,
+        chains: Chains,
+        ids: pa.Array,
+        column: Callable[[str], Column],
+    ) -> pa.Table:
+        """The same for matches of any length, whose events are rows of `events`."""
+        ends = _one(events.column(self.options.end_column))
+        starts = ends if self.options.start is None else _one(events.column(self.options.start))
+        first, last = chains.rows[chains.begins, 1], chains.rows[chains.ends - 1, 1]
+        columns: list[pa.Array] = [ids, repeated(self.name, len(chains))]
+        columns += [gathered(starts, first), gathered(ends, last)]
+        names = ["match_id", "query", "start", "end"]
+        if self.output is not None:
+            values = self._derived(
+                len(chains), self._chain_lookup(chains, column), self._elements(chains, column)
+            )
+            return pa.table([*columns, *values.values()], names=[*names, *values])
+        for variable, number in zip(self.variables, self.numbers, strict=True):
+            names.append(variable)
+            if variable in self.iterated:
+                offsets, rows = chains.elements(number)
+                columns.append(
+                    pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), _structs(events, rows))
+                )
+            else:
+                columns.append(_structs(events, chains.last_of(number)))
+        return pa.table(columns, names=names)
+
+    def chain_ids(self, chains: Chains, name: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """name(event) of every match and variable; numbers alone if every match has one of each."""
+        columns: list[np.ndarray] = []
+        for variable, number in zip(self.variables, self.numbers, strict=True):
+            if variable not in self.iterated:
+                events = chains.last_of(number)
+                if (events >= 0).all():
+                    columns.append(name(events))
+                    continue
+            offsets, events = chains.elements(number)
+            lists = [tuple(part) for part in np.split(name(events), offsets[1:-1])]
+            column = np.empty(len(chains), object)
+            column[:] = lists
+            if variable not in self.iterated:
+                column[:] = [part[0] if part else None for part in lists]
+            columns.append(column)
+        return np.stack(columns, axis=1)
+
     def absent_values(
-        self, index: np.ndarray, column: Callable[[str], Column]
+        self, index: np.ndarray | Chains, column: Callable[[str], Column]
     ) -> dict[str, np.ndarray]:
         """For each returned attribute, the matches whose event does not have it."""
-        lookup = self._lookup(index, column)
+        is_chained = isinstance(index, Chains)
+        lookup = self._chain_lookup(index, column) if is_chained else self._lookup(index, column)
         found = {}
         for name, expression in self.output.attributes if self.output else ():
             lacking = np.zeros(len(index), np.bool_)
@@ -124,18 +181,50 @@ class MatchForm:
             found[name] = lacking
         return found
 
-    def _derived(self, index: np.ndarray, column: Callable[[str], Column]) -> dict[str, pa.Array]:
+    def _derived(
+        self,
+        matches: int,
+        lookup: Callable[[str, str], Column],
+        elements: Callable[[str, str | None], Elements | None] | None,
+    ) -> dict[str, pa.Array]:
         assert self.output is not None
-        lookup = self._lookup(index, column)
         types = self.schema
         return {
             name: to_arrow(
                 evaluate_value(
-                    expression, lookup, len(index), self.absent, variables=self.variables
+                    expression,
+                    lookup,
+                    matches,
+                    self.absent,
+                    variables=self.variables,
+                    elements=elements,
                 )
             ).cast(types.field(name).type)
             for name, expression in self.output.attributes
         }
+
+    def _chain_lookup(
+        self, chains: Chains, column: Callable[[str], Column]
+    ) -> Callable[[str, str], Column]:
+        """Attributes of the last event of a variable; undefined where it has none."""
+        number_of = dict(zip(self.variables, self.numbers, strict=True))
+
+        def lookup(variable: str, name: str) -> Column:
+            return column(name).take(chains.last_of(number_of[variable]))
+
+        return lookup
+
+    def _elements(
+        self, chains: Chains, column: Callable[[str], Column]
+    ) -> Callable[[str, str | None], Elements | None]:
+        """All events of a variable, for aggregates."""
+        number_of = dict(zip(self.variables, self.numbers, strict=True))
+
+        def elements(variable: str, name: str | None) -> Elements:
+            offsets, rows = chains.elements(number_of[variable])
+            return Elements(offsets, None if name is None else column(name).take(rows))
+
+        return elements
 
     def _lookup(
         self, index: np.ndarray, column: Callable[[str], Column]
@@ -181,6 +270,18 @@ def wider_type(name: str, old: ScalarType, new: ScalarType) -> ScalarType:
         f"column `{name}` was {old.value} before and is {new.value} now",
         help="give every batch the same column types",
     )
+
+
+def _structs(events: pa.Table, rows: np.ndarray) -> pa.Array:
+    """Whole events; null where the row is -1."""
+    missing = rows < 0
+    some = bool(missing.any())
+    if some and not len(events):
+        return pa.nulls(len(rows), pa.struct(list(events.schema)))
+    chosen = np.where(missing, 0, rows) if some else rows
+    fields = [gathered(_one(events.column(n)), chosen) for n in range(events.num_columns)]
+    mask = pa.array(missing) if some else None
+    return pa.StructArray.from_arrays(fields, names=events.column_names, mask=mask)
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:

@@ -19,6 +19,7 @@ from cepheid.algebra.expression import (
     walk,
 )
 from cepheid.algebra.fingerprint import fingerprint
+from cepheid.algebra.pattern import Pattern
 from cepheid.algebra.query import Query
 from cepheid.algebra.typing import check_predicate, coerce
 from cepheid.model.diagnostics import Diagnostic, SourceText, did_you_mean
@@ -29,6 +30,8 @@ from cepheid.optimizer.optimizer import Optimised, optimise
 from cepheid.planner.match_schema import MatchForm, scalar_type
 from cepheid.planner.sequence_layout import Layout, lay_out
 from cepheid.planner.sequence_plan import Place, SequencePlan, plan_sequence
+from cepheid.planner.succession_layout import SuccessionLayout, lay_out_succession
+from cepheid.planner.succession_plan import SuccessionPlan, is_succession, plan_succession
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ class Prepared:
 
     query: Query
     optimised: Optimised
-    plan: SequencePlan
+    plan: SequencePlan | SuccessionPlan
     form: MatchForm
     options: Options
     domain: TimeDomain
@@ -51,6 +54,25 @@ class Prepared:
     needed_columns: tuple[str, ...]
     column_types: Mapping[str, ScalarType]
     layouts: dict[object, Layout] = field(default_factory=dict, compare=False, repr=False)
+    successions: dict[object, SuccessionLayout] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+
+    @property
+    def is_succession(self) -> bool:
+        """Whether the kernels of successors run it."""
+        return isinstance(self.plan, SuccessionPlan)
+
+    def succession(self, types: Mapping[str, ScalarType]) -> SuccessionLayout:
+        """How a plan of successors runs over columns of these types; worked out once for each."""
+        asked = tuple(types.get(name) for name in self.needed_columns)
+        known = self.successions.get(asked)
+        if known is None:
+            assert isinstance(self.plan, SuccessionPlan)
+            known = self.successions[asked] = lay_out_succession(
+                self.plan, lambda name: types.get(name, ScalarType.UNKNOWN)
+            )
+        return known
 
     def layout(
         self, types: Mapping[str, ScalarType], *, partitioned: bool, undoable: bool
@@ -59,6 +81,7 @@ class Prepared:
         asked = (tuple(types.get(name) for name in self.needed_columns), partitioned, undoable)
         known = self.layouts.get(asked)
         if known is None:
+            assert isinstance(self.plan, SequencePlan)
             known = self.layouts[asked] = lay_out(
                 self.plan,
                 lambda name: types.get(name, ScalarType.UNKNOWN),
@@ -125,9 +148,15 @@ def _prepare(
     known_parameters: tuple[str, ...],
 ) -> Prepared:
     domain = time_domain(events, options)
+    if options.start is not None and not is_succession(query.pattern):
+        raise QueryError.of(
+            "intervals-not-available",
+            "this query works on events that happen at an instant",
+            help="name one time column with time= instead of start= and end=",
+        )
     bound = bind_query(query, domain, options.params, known=known_parameters)
     optimised = optimise(bound.pattern, off=options.plan.rules_off)
-    plan = plan_sequence(optimised.pattern)
+    plan = plan_pattern(optimised.pattern)
     types = {f.name: scalar_type(f.type) for f in events}
     plan = _checked(plan, types, query)
     needed = _needed(plan, options)
@@ -142,6 +171,7 @@ def _prepare(
         bound.output,
         _deadline(plan),
         plan.absent,
+        *_in_chains(plan, query),
     )
     found = {name: types[name] for name in needed if name in types}
     lateness = _lateness(options, domain)
@@ -150,12 +180,6 @@ def _prepare(
 
 def time_domain(events: pa.Schema, options: Options) -> TimeDomain:
     """How the time column counts, from its type."""
-    if options.start is not None:
-        raise QueryError.of(
-            "intervals-not-available",
-            "a SASE query works on events that happen at an instant",
-            help="name one time column with time= instead of start= and end=",
-        )
     where = events.get_field_index(options.end_column)
     if where < 0:
         raise DataError.of(
@@ -184,13 +208,30 @@ def _lateness(options: Options, domain: TimeDomain) -> int:
     return domain.resolve(micro, "us")
 
 
-def _deadline(plan: SequencePlan) -> int | None:
-    if not plan.ends_at_deadline:
+def plan_pattern(pattern: Pattern) -> SequencePlan | SuccessionPlan:
+    """The plan for a closed pattern: of successors where it has any, else of a sequence."""
+    return plan_succession(pattern) if is_succession(pattern) else plan_sequence(pattern)
+
+
+def _in_chains(
+    plan: SequencePlan | SuccessionPlan, query: Query
+) -> tuple[frozenset[str], tuple[int, ...]]:
+    """Which variables are iterated, and what the columns' variables are called in chains."""
+    if isinstance(plan, SequencePlan):
+        return frozenset(), ()
+    numbers = {component.variable: n for n, component in enumerate(plan.components)}
+    return plan.iterated, tuple(numbers[name] for name in query.columns)
+
+
+def _deadline(plan: SequencePlan | SuccessionPlan) -> int | None:
+    if isinstance(plan, SuccessionPlan) or not plan.ends_at_deadline:
         return None
     return next(n.reach for n in plan.negations if n.place is Place.END)
 
 
-def _checked(plan: SequencePlan, types: Mapping[str, ScalarType], query: Query) -> SequencePlan:
+def _checked(
+    plan: SequencePlan | SuccessionPlan, types: Mapping[str, ScalarType], query: Query
+) -> SequencePlan | SuccessionPlan:
     """Every predicate typed against the columns; ISO texts compared with times become times."""
 
     def checked(expression: Expression) -> Expression:
@@ -204,6 +245,8 @@ def _checked(plan: SequencePlan, types: Mapping[str, ScalarType], query: Query) 
     def each(expression: Expression) -> Expression:
         return conjunction([checked(part) for part in conjuncts(expression)])
 
+    if isinstance(plan, SuccessionPlan):
+        return plan.checked(checked)
     return replace(
         plan,
         components=tuple(replace(c, test=each(c.test)) for c in plan.components),
@@ -212,17 +255,19 @@ def _checked(plan: SequencePlan, types: Mapping[str, ScalarType], query: Query) 
     )
 
 
-def _tests(plan: SequencePlan) -> list[Expression]:
+def _tests(plan: SequencePlan | SuccessionPlan) -> list[Expression]:
     tests = [c.test for c in plan.components] + [n.test for n in plan.negations]
     return [*tests, *(n.joint for n in plan.negations), *plan.joint]
 
 
-def _needed(plan: SequencePlan, options: Options) -> tuple[str, ...]:
+def _needed(plan: SequencePlan | SuccessionPlan, options: Options) -> tuple[str, ...]:
     names = {name for test in _tests(plan) for _, name in attributes(test)}
     return tuple(sorted(names))
 
 
-def _refuse_missing(plan: SequencePlan, bound: Query, events: pa.Schema, options: Options) -> None:
+def _refuse_missing(
+    plan: SequencePlan | SuccessionPlan, bound: Query, events: pa.Schema, options: Options
+) -> None:
     columns = [*_tests(plan), *(e for _, e in (bound.output.attributes if bound.output else ()))]
     types_of = {component.variable: component.types for component in plan.components}
     types_of |= {negation.variable: negation.types for negation in plan.negations}

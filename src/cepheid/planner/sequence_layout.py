@@ -63,6 +63,7 @@ class Layout:
     float_constants: tuple[float, ...]
     scan: str
     families: tuple[tuple[int, ...], ...]
+    computed: tuple[tuple[str, Expression], ...] = ()
 
     @property
     def needs_flat_rows(self) -> bool:

@@ -1,0 +1,196 @@
+"""Runs one query of successors (NEXT) over batches of events; every host drives this engine.
+
+It takes events in as the sequence engine does, and hands them to its kernel in the stable order
+(end, start, arrival), whole sets of one end at a time: an event is held until the watermark has
+passed its end, since one that is still to come might be an earlier successor (SPEC A1.4). So what
+the kernel has found is final.
+
+Live events are those from the end of the earliest event of any waiting instance on: whoever feeds
+them to empty lists gets the same instances, because what becomes of an instance is decided by the
+events after its first one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.hosts.event_columns import EventColumns
+from cepheid.hosts.matches import Matches, Piece
+from cepheid.hosts.sequence_engine import BEGINNING, END_OF_TIME, SequenceEngine
+from cepheid.hosts.set_aside import event_starts, event_times
+from cepheid.hosts.store import LiveColumns, View
+from cepheid.kernels.succession import Columns, Succession
+from cepheid.model.errors import LimitExceeded
+from cepheid.planner.chains import Chains
+
+_WORTH_A_LOOK = 1 << 14
+"""New live events after which it pays to look for those nothing needs any more."""
+
+
+class SuccessionEngine(SequenceEngine):
+    """The running state of one query; see the module's text."""
+
+    # -- what hosts call ------------------------------------------------------------------------
+
+    def advance(self, watermark: int) -> Matches:
+        """No event before `watermark` will come any more; the matches this makes final."""
+        if watermark > self.watermark:
+            self.watermark = watermark
+            self.latest = max(self.latest, min(watermark, END_OF_TIME))
+        pieces = self._process(self._ordinal)
+        self._prune()
+        return Matches(self.form, pieces)
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Instances looked at, instances that began to wait, matches found."""
+        names = ("touched", "started", "finished")
+        return dict(zip(names, (int(c) for c in self._succession.counters), strict=True))
+
+    @property
+    def instances(self) -> int:
+        """Partial matches that wait for a successor."""
+        return self._succession.instances
+
+    def next_deadline(self) -> int | None:
+        """The earliest watermark that would let a held event in."""
+        return int(self._live.take("t", self._held).min()) + 1 if len(self._held) else None
+
+    def horizon(self) -> int | None:
+        """Events that ended by then are not needed any more."""
+        return self._needed_after
+
+    # -- building up ----------------------------------------------------------------------------
+
+    def _start_over(self) -> None:
+        layout = self.prepared.succession(self._column_types)
+        self._keeps_arrays = True
+        self._plain = None
+        self._layout = layout
+        self._columns = EventColumns(layout, self.options, self._first_events)
+        self._succession = Succession(layout.shape)
+        self._needed_after = BEGINNING
+        self._looked_at = 0
+        self._live = LiveColumns()
+        self._live.base = self._live.end = self._chunks[0].base if self._chunks else self._ordinal
+        self._settings = {
+            "ci": self._columns.ints,
+            "cf": self._columns.floats,
+            "windows": np.array([*layout.windows, 0], np.int64),
+            "most": layout.most,
+        }
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Instances are indexed by what they are compared by, whatever an event lacks."""
+        return True
+
+    def _rebuild(self) -> None:
+        """Lay out anew and replay the live events: the same instances over other columns."""
+        counted = self._succession.counters
+        self._start_over()
+        for chunk in self._chunks:
+            arrays = self._arrays(chunk.batch, None, chunk.lacks, True)
+            self._live.append(arrays, len(chunk))
+        self._replay(emit=False)
+        self._succession.counters[:] = counted  # what is replayed was counted when it came
+
+    def _replay(self, *, emit: bool) -> None:
+        everything = np.arange(self._live.base, self._live.end)
+        times = self._live.slice("t", self._live.base, self._live.end)
+        seen = times < self._processed_to
+        self._held = everything[~seen]
+        self._run_ordinals(self._in_order(everything[seen]), emit=False)
+
+    def _arrays(
+        self,
+        batch: pa.RecordBatch,
+        selected: np.ndarray | None,
+        lacks: Mapping[str, np.ndarray],
+        open_schema: bool,
+        codes: np.ndarray | None = None,
+        times: np.ndarray | None = None,
+    ) -> dict[str, np.ndarray]:
+        if times is None:
+            times, _ = event_times(batch, self.options)
+        arrays = super()._arrays(batch, selected, lacks, open_schema, codes, times)
+        starts = event_starts(batch, self.options, times)
+        arrays["s"] = starts if selected is None else starts[selected]
+        return arrays
+
+    # -- one batch ------------------------------------------------------------------------------
+
+    def _process(self, first_new: int) -> list[Piece]:
+        new = np.arange(first_new, self._ordinal)
+        waiting = np.concatenate([self._held, new]) if len(self._held) else new
+        if not len(waiting):
+            return []
+        ready = self._live.take("t", waiting) < self.watermark
+        self._held = waiting[~ready]
+        self._processed_to = self.watermark
+        return self._run_ordinals(self._in_order(waiting[ready]))
+
+    def _in_order(self, ordinals: np.ndarray) -> np.ndarray:
+        """By end, start and arrival (SPEC A1.1: the order in which streams deliver)."""
+        ends = self._live.take("t", ordinals)
+        if self.options.start is None:
+            if bool((ends[1:] >= ends[:-1]).all()):
+                return ordinals
+            return ordinals[np.lexsort((ordinals, ends))]
+        return ordinals[np.lexsort((ordinals, self._live.take("s", ordinals), ends))]
+
+    def _run_ordinals(self, ordinals: np.ndarray, *, emit: bool = True) -> list[Piece]:
+        if not len(ordinals):
+            return []
+        view = View(list(self._chunks))
+        pieces: list[Piece] = []
+
+        def deliver(ends: np.ndarray, rows: np.ndarray) -> None:
+            if emit:
+                pieces.append(Piece(Chains(ends, rows), view))
+
+        self._succession.run(self._all_columns(), ordinals, self._settings, deliver)
+        most = self.options.limits.live_events
+        if self._succession.instances > most:
+            raise LimitExceeded.of(
+                "too-many-instances",
+                f"{self._succession.instances} partial matches wait, more than limits.live_events "
+                "allows",
+                help="bound the query with OCCURS WITHIN or FILTER, or raise limits.live_events",
+            )
+        return pieces
+
+    def _all_columns(self) -> Columns:
+        begin, end = self._live.base, self._live.end
+        others = tuple(
+            self._live.slice(f"c{number}", begin, end)
+            for number in range(len(self._layout.columns))
+        )
+        return Columns(
+            begin,
+            self._live.slice("mask", begin, end),
+            self._live.slice("s", begin, end),
+            self._live.slice("t", begin, end),
+            others,
+        )
+
+    def _settle(self) -> list[Piece]:
+        return []
+
+    def _prune(self) -> None:
+        """Let go of the events that are older than every instance."""
+        if not self._chunks or self._live_rows - self._looked_at < _WORTH_A_LOOK:
+            return
+        earliest = self._succession.upkeep(self._all_columns(), self._processed_to)
+        if len(self._held):
+            earliest = min(earliest, int(self._live.take("t", self._held).min()))
+        self._needed_after = min(earliest, self._processed_to) - 1
+        while self._chunks and self._chunks[0].last_time <= self._needed_after:
+            self._live_rows -= len(self._chunks.pop(0))
+        self._live.drop_before(self._chunks[0].base if self._chunks else self._ordinal)
+        for chunk in self._chunks[:-2]:
+            chunk.shrink()
+        self._looked_at = self._live_rows

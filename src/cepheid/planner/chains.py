@@ -1,0 +1,58 @@
+"""Matches of any length: each a chain of (variable, event), as NEXT's operators find them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(slots=True)
+class Chains:
+    """Rows [variable, event], match after match; those of match m end before ends[m]."""
+
+    ends: np.ndarray
+    rows: np.ndarray
+
+    def __len__(self) -> int:
+        """How many matches."""
+        return len(self.ends)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no match."""
+        return not len(self.ends)
+
+    @property
+    def begins(self) -> np.ndarray:
+        """The first row of each match."""
+        return np.concatenate([np.zeros(1, np.int64), self.ends[:-1]])
+
+    def moved(self, base: int) -> Chains:
+        """The same with events counted from `base`."""
+        rows = self.rows.copy()
+        rows[:, 1] -= base
+        return Chains(self.ends, rows)
+
+    def part(self, begin: int, end: int) -> Chains:
+        """Some of the matches."""
+        first = int(self.ends[begin - 1]) if begin else 0
+        return Chains(self.ends[begin:end] - first, self.rows[first : int(self.ends[end - 1])])
+
+    def last_of(self, variable: int) -> np.ndarray:
+        """The last event that each match binds to a variable; -1 for none."""
+        places, owners = self.places(variable)
+        found = np.full(len(self), -1, np.int64)
+        found[owners] = self.rows[places, 1]  # of several the last one stays
+        return found
+
+    def places(self, variable: int) -> tuple[np.ndarray, np.ndarray]:
+        """The rows that bind a variable, and the match of each."""
+        places = np.flatnonzero(self.rows[:, 0] == variable)
+        return places, np.searchsorted(self.ends, places, side="right")
+
+    def elements(self, variable: int) -> tuple[np.ndarray, np.ndarray]:
+        """Offsets and events: all that each match binds to a variable."""
+        places, owners = self.places(variable)
+        counts = np.bincount(owners, minlength=len(self))
+        return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]), self.rows[places, 1]

@@ -1,0 +1,214 @@
+"""Conditions of successors as bodies of generated functions over chains of nodes.
+
+A function sees `m`, the match so far, and `q`, what comes next; both are chains (kernels.
+match_nodes). It looks up the events that its attributes belong to, then evaluates the same text
+that every kernel uses (kernel_expression). PREV and ALL look back along `m` (SPEC A1.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from cepheid.algebra.expression import (
+    Absent,
+    And,
+    Attribute,
+    Compare,
+    Every,
+    Expression,
+    Literal,
+    Not,
+    Or,
+    Previous,
+    ScalarType,
+    attributes,
+    rebuild,
+    variables,
+    walk,
+)
+from cepheid.kernels.succession_shape import ALWAYS, Condition
+from cepheid.model.errors import QueryError
+from cepheid.planner.kernel_expression import KernelSource, StringConstant, TypeOf, is_native
+from cepheid.planner.succession_plan import Equality
+
+_LAST, _EACH = "^", "*"
+"""Marks before the name of a variable: its last event so far, each of its events so far."""
+
+
+@dataclass(slots=True)
+class Conditions:
+    """Writes the conditions of one kernel and collects the columns and constants they read.
+
+    `computed` are tests of single events that a kernel cannot take: they become columns of 0 and 1.
+    """
+
+    numbers: Mapping[str, int]
+    type_of_column: TypeOf
+    columns: dict[str, int] = field(default_factory=dict)
+    computed: list[tuple[str, Expression]] = field(default_factory=list)
+    ints: list[int | StringConstant] = field(default_factory=list)
+    floats: list[float] = field(default_factory=list)
+
+    def condition(self, expression: Expression, coming: frozenset[str]) -> Condition:
+        """A condition on a match and what follows it; `coming` are the latter's variables."""
+        if expression == And(()):
+            return ALWAYS
+        body = _Body(self, coming)
+        answer = body.truth(expression)
+        return Condition(tuple(body.lines), answer)
+
+    def key(self, equalities: tuple[Equality, ...], *, of_bound: bool) -> Condition:
+        """A hash of the values that equalities compare, on one of their sides."""
+        if not equalities:
+            return ALWAYS
+        side = "m" if of_bound else "q"
+        body = _Body(self, frozenset())
+        answer = "0"
+        for each in equalities:
+            attribute = each.bound if of_bound else each.coming
+            name = body.value(attribute.variable, attribute.name, side)
+            is_float = self.type_of(attribute.name) is ScalarType.FLOAT
+            answer = f"mixed({answer}, {f'whole({name})' if is_float else name})"
+        return Condition(tuple(body.lines), answer)
+
+    def type_of(self, name: str) -> ScalarType:
+        """The type of a column, or of a computed test."""
+        if name.startswith("?"):
+            return ScalarType.INT
+        return self.type_of_column("", name)
+
+    def column(self, name: str) -> int:
+        """The number of a column in the kernel."""
+        return self.columns.setdefault(name, len(self.columns))
+
+    def computed_test(self, test: Expression) -> str:
+        """The name of the column that holds a test's answer for each event."""
+
+        def without(part: Expression) -> Expression:
+            return Attribute("", part.name) if isinstance(part, Attribute) else part
+
+        plain = rebuild(test, without)
+        for name, known in self.computed:
+            if known == plain:
+                return name
+        name = f"?{len(self.computed)}"
+        self.computed.append((name, plain))
+        return name
+
+
+class _Body:
+    """One function under construction."""
+
+    def __init__(self, of: Conditions, coming: frozenset[str]) -> None:
+        self.of = of
+        self.lines: list[str] = []
+        self._coming = coming
+        self._known: set[str] = set()
+        self._names = 0
+        self._source = KernelSource(
+            self._name_of,
+            lambda _, name: of.type_of(name),
+            int_constants=of.ints,
+            float_constants=of.floats,
+        )
+
+    def truth(self, expression: Expression) -> str:
+        match expression:
+            case And(operands):
+                return self._joined(" and ", operands, "True")
+            case Or(operands):
+                return self._joined(" or ", operands, "False")
+            case Not(operand):
+                return f"(not {self.truth(operand)})"
+            case _:
+                return self._atom(expression)
+
+    def _joined(self, word: str, parts: tuple[Expression, ...], nothing: str) -> str:
+        return f"({word.join(map(self.truth, parts))})" if parts else nothing
+
+    def _atom(self, atom: Expression) -> str:
+        looks_back = {
+            (type(part), part.variable) for part in walk(atom) if isinstance(part, Every | Previous)
+        }
+        if not looks_back:
+            return self._source.predicate(self._native(atom), Absent.FALSE)
+        if len(looks_back) > 1:
+            raise QueryError.of(
+                "no-kernel",
+                "a comparison can look back at one variable, by PREV or by ALL",
+                help="split it into several comparisons",
+            )
+        ((kind, variable),) = looks_back
+        mark = _EACH if kind is Every else _LAST
+        plain = rebuild(
+            atom,
+            lambda part: (
+                Attribute(mark + part.variable, part.name)
+                if isinstance(part, Every | Previous)
+                else part
+            ),
+        )
+        answer = f"b{self._fresh()}"
+        names = sorted(name for v, name in attributes(plain) if v == mark + variable)
+        text = self._source.predicate(self._native(plain), Absent.FALSE)
+        number = self.of.numbers[variable]
+        self.lines.append(f"{answer} = True")
+        if kind is Previous:
+            self.lines += [f"e = latest(nodes, m, {number})", "if e >= 0:"]
+            self.lines += [f"    {self._look_up(mark + variable, name)}" for name in names]
+            self.lines.append(f"    {answer} = {text}")
+        else:
+            self.lines += ["n = m", "while n >= 0:", f"    if nodes[n, 1] == {number}:"]
+            self.lines.append("        e = nodes[n, 2]")
+            self.lines += [f"        {self._look_up(mark + variable, name)}" for name in names]
+            self.lines += [f"        if not {text}:", f"            {answer} = False"]
+            self.lines += ["            break", "    n = nodes[n, 0]"]
+        return answer
+
+    def _native(self, atom: Expression) -> Expression:
+        if is_native(atom, lambda _, name: self.of.type_of(name)):
+            return atom
+        used = variables(atom)
+        if len(used) != 1:
+            raise QueryError.of(
+                "no-kernel",
+                "a comparison of texts of two events other than by = and <> has no kernel",
+                help="compare texts of two events by = or <> only",
+            )
+        (variable,) = used
+        name = self.of.computed_test(atom)
+        return Compare("=", Attribute(variable, name), Literal(1))
+
+    def value(self, variable: str, name: str, side: str) -> str:
+        """The local name of an attribute of the last event of a variable in `m` or `q`."""
+        local = f"v{self.of.numbers[variable]}_{self.of.column(name)}"
+        if local not in self._known:
+            self._known.add(local)
+            event = f"e{self.of.numbers[variable]}"
+            if event not in self._known:
+                self._known.add(event)
+                self.lines.append(f"{event} = latest(nodes, {side}, {self.of.numbers[variable]})")
+            self.lines.append(f"{local} = {self._fetched(name, event)}")
+        return local
+
+    def _name_of(self, variable: str, name: str) -> str:
+        if variable[0] in (_LAST, _EACH):
+            return self._back_name(variable, name)
+        return self.value(variable, name, "q" if variable in self._coming else "m")
+
+    def _back_name(self, variable: str, name: str) -> str:
+        kind = "l" if variable[0] == _LAST else "a"
+        return f"{kind}{self.of.numbers[variable[1:]]}_{self.of.column(name)}"
+
+    def _look_up(self, variable: str, name: str) -> str:
+        return f"{self._back_name(variable, name)} = {self._fetched(name, 'e')}"
+
+    def _fetched(self, name: str, event: str) -> str:
+        kind = self.of.type_of(name)
+        undefined = "np.nan" if kind is ScalarType.FLOAT else "NULL_INT"
+        return f"c{self.of.column(name)}[{event} - base] if {event} >= 0 else {undefined}"
+
+    def _fresh(self) -> int:
+        self._names += 1
+        return self._names
