@@ -17,8 +17,9 @@ from cepheid import CompiledQuery
 from cepheid.cli.run_request import RunRequest
 from cepheid.hosts.plain_types import python_rows
 from cepheid.model.options import Options, make_options
-from cepheid.planner.prepare import prepare
+from cepheid.planner.prepare import Prepared, prepare
 from cepheid.planner.sequence_plan import find_key
+from cepheid.planner.succession_plan import SuccessionPlan, shared_key
 from cepheid.report.time_axis import DAY, MILLISECOND, SECOND, TimeScale
 
 _MOST_ATTRIBUTES = 3
@@ -66,11 +67,18 @@ def _attributes_of(
     prepared = prepare(
         query, options, schema, open_schema=True, known_parameters=compiled.parameters
     )
-    key = find_key(prepared.plan)
-    keys = (
-        () if key is None else tuple(dict.fromkeys(n for names in key.of.values() for n in names))
-    )
+    keys = _key_attributes(prepared)
     return keys, tuple(name for name in prepared.needed_columns if name not in keys)
+
+
+def _key_attributes(prepared: Prepared) -> tuple[str, ...]:
+    plan = prepared.plan
+    if isinstance(plan, SuccessionPlan):
+        return tuple(dict.fromkeys((shared_key(plan) or {}).values()))
+    key = find_key(plan)
+    if key is None:
+        return ()
+    return tuple(dict.fromkeys(name for names in key.of.values() for name in names))
 
 
 def show_matches(matches: pa.Table, total: int, shown: Shown, console: Console) -> None:

@@ -15,6 +15,7 @@ from cepheid.hosts.prepared_program import PreparedProgram
 from cepheid.planner.match_schema import scalar_type
 from cepheid.planner.prepare import Prepared
 from cepheid.planner.sequence_plan import Place, find_key
+from cepheid.planner.succession_plan import SuccessionPlan, shared_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,12 @@ class KeyByType:
         )
 
 
+_NOTHING_SHARED = {
+    False: "no equality test holds all components together",
+    True: "no FILTER holds all components together by equality",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Undivided:
     """Why the work cannot be divided in some way."""
@@ -64,7 +71,7 @@ def key_of(program: PreparedProgram) -> KeyByType | Undivided:
     (stage,) = program.stages
     columns = _covering_columns(stage)
     if not columns:
-        return Undivided("no equality test holds all components together")
+        return Undivided(_NOTHING_SHARED[stage.is_succession])
     of: dict[str, tuple[str, ...]] = {}
     shared = {tuple(column[c.variable] for column in columns) for c in program.components()}
     if len(shared) == 1:
@@ -87,6 +94,9 @@ def _covering_columns(stage: Prepared) -> list[dict[str, str]]:
     chosen = stage.options.plan.partition
     if chosen == "none":
         return []
+    if isinstance(plan, SuccessionPlan):
+        shared = shared_key(plan)
+        return [shared] if shared and _are_comparable(stage, set(shared.values())) else []
     key = find_key(plan, None if chosen == "all" else frozenset((chosen,)))
     if key is None:
         return []
@@ -147,6 +157,10 @@ def reach_of(program: PreparedProgram) -> TimeReach | Undivided:
     if program.is_chained:
         return Undivided("a program of several stages is not divided by time")
     plan = program.stages[0].plan
+    if isinstance(plan, SuccessionPlan):
+        if plan.window is None:
+            return Undivided("no window spans the whole match")
+        return TimeReach(0, plan.window + 1)
     if plan.window is None and plan.length > 1:
         return Undivided("the query has no WITHIN")
     forward = 0 if plan.length == 1 or plan.window is None else plan.window

@@ -12,8 +12,9 @@ from cepheid.algebra.query import Query
 from cepheid.hosts.batch_schema import check_batch_schema
 from cepheid.hosts.derived_events import DerivedEvents, derived_events, with_derived
 from cepheid.hosts.ingest import EventBatch, event_batches
+from cepheid.hosts.live_engine import BEGINNING, END_OF_TIME, LiveEngine
 from cepheid.hosts.matches import Matches
-from cepheid.hosts.sequence_engine import BEGINNING, END_OF_TIME, SequenceEngine
+from cepheid.hosts.sequence_engine import SequenceEngine
 from cepheid.hosts.set_aside import SetAside, SideOutput, event_times
 from cepheid.hosts.snapshot import pack, read_events, unpack, write_events
 from cepheid.hosts.stream_front import StreamFront
@@ -59,7 +60,7 @@ class Detector:
         self._first_events = first_events
         self._driven = driven
         self._stages = query.stages(options)
-        self._engines: list[SequenceEngine] = []
+        self._engines: list[LiveEngine] = []
         self._front: StreamFront | None = None
         self._told_watermark = BEGINNING
 
@@ -121,7 +122,7 @@ class Detector:
     @property
     def undefined_keys(self) -> int:
         """Events that could not match because a key attribute was null."""
-        return sum(e._columns.undefined_rows for e in self._engines)
+        return sum(engine.undefined_keys for engine in self._engines)
 
     @property
     def live_events(self) -> int:
@@ -209,7 +210,7 @@ class Detector:
             self._start(schema, len(self._stages) > 1)
 
     @property
-    def engines(self) -> tuple[SequenceEngine, ...]:
+    def engines(self) -> tuple[LiveEngine, ...]:
         """One engine per stage, inputs first; none before the first event."""
         return tuple(self._engines)
 

@@ -184,10 +184,8 @@ class Matches:
         """
         parts = []
         for piece in self._pieces:
-            if self._form.options.id is None:
-                name = piece.view.positions_of
-            else:
-                name = piece.view.ids_of(self._form.options.id)
+            id = self._form.options.id
+            name = piece.view.positions_of if id is None else piece.view.ids_of(id)
             if isinstance(piece.part, Chains):
                 parts.append(self._form.chain_ids(piece.part, name))
             else:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from cepheid.algebra.expression import ScalarType
 from cepheid.hosts.event_columns import EventColumns
 from cepheid.model.undefined import ABSENT_FLOAT, MIN_INT
+from cepheid.planner.sequence_layout import Layout
 
 MOST_PLAIN_TYPES = 12
 """Beyond this many event types a lookup table beats comparing with each."""
@@ -24,9 +25,8 @@ class PlainColumns:
         self._key = key
 
     @classmethod
-    def of(cls, columns: EventColumns) -> PlainColumns | None:
+    def of(cls, columns: EventColumns, layout: Layout) -> PlainColumns | None:
         """None when the layout needs more than the raw columns."""
-        layout = columns.layout
         groups = layout.key_attributes
         numbers = all(kind in (ScalarType.INT, ScalarType.FLOAT) for _, kind in layout.columns)
         if layout.bit_tests or not numbers or len(groups) > 1 or layout.bits_of_any_type:

@@ -20,8 +20,8 @@ from cepheid.hosts import stream_state
 from cepheid.hosts.header_store import HeaderStore
 from cepheid.hosts.in_process import Detector
 from cepheid.hosts.ingest import EventBatch
+from cepheid.hosts.live_engine import LiveEngine
 from cepheid.hosts.matches import Matches
-from cepheid.hosts.sequence_engine import SequenceEngine
 from cepheid.hosts.set_aside import event_times
 from cepheid.hosts.snapshot import join_events, with_notes, without_notes
 from cepheid.hosts.stream_clock import BEGINNING, StreamClock
@@ -270,7 +270,7 @@ class Bucket:
             if len(events):
                 noted = with_notes(events, positions, engine.absent_flags(since=mark))
                 header = stream_state.append(self._store, header, number, noted, time_column)
-        horizons = [_horizon(engine) for engine in engines]
+        horizons = [engine.horizon() for engine in engines]
         header = stream_state.drop_dead(self._store, header, horizons)
         is_fresh = True
         for segment in stream_state.mostly_dead(header, horizons):
@@ -325,12 +325,7 @@ class Bucket:
         return replace(header, timer=current), delete, register
 
 
-def _needs_state(engine: SequenceEngine) -> bool:
+def _needs_state(engine: LiveEngine) -> bool:
     """Whether past events can matter: where single events match, only to number equal ones."""
     plan = engine.prepared.plan
     return plan.length > 1 or bool(plan.negations) or engine.options.id is None
-
-
-def _horizon(engine: SequenceEngine) -> int | None:
-    retention = engine.prepared.plan.retention
-    return None if retention is None else engine.watermark - retention

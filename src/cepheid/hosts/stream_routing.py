@@ -24,6 +24,7 @@ from cepheid.hosts.matches import Flat, Matches, Piece
 from cepheid.hosts.prepared_program import PreparedProgram
 from cepheid.model.options import Options
 from cepheid.planner.sequence_plan import SequencePlan
+from cepheid.planner.succession_plan import SuccessionPlan
 
 DEFAULT_BUCKETS = 64
 
@@ -131,6 +132,8 @@ def route(program: PreparedProgram, events: pa.Schema, buckets: int | None) -> R
         reason = "in a program of several stages no event may lack its key, and these may"
         return Routing(1, None, reason=reason)
     plan = program.stages[0].plan
+    if isinstance(plan, SuccessionPlan):  # what is absent equals nothing: it matches nothing
+        return Routing(wanted, key, is_lone=is_lone)
     if not _compares_every_pair(plan, key):
         reason = "not every two components are compared directly, and events may lack their key"
         return Routing(1, None, reason=reason)
@@ -139,7 +142,7 @@ def route(program: PreparedProgram, events: pa.Schema, buckets: int | None) -> R
     return Routing(wanted, key, strays=True, witnesses=types, is_lone=is_lone)
 
 
-def _needs_others(plan: SequencePlan) -> bool:
+def _needs_others(plan: SequencePlan | SuccessionPlan) -> bool:
     """Whether a match depends on more than one event."""
     return plan.length > 1 or bool(plan.negations)
 

@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.hosts.event_columns import EventColumns
-from cepheid.hosts.matches import Matches, Piece
-from cepheid.hosts.sequence_engine import BEGINNING, END_OF_TIME, SequenceEngine
+from cepheid.hosts.live_engine import BEGINNING, LiveEngine
+from cepheid.hosts.matches import Piece
 from cepheid.hosts.set_aside import event_starts, event_times
 from cepheid.hosts.store import LiveColumns, View
 from cepheid.kernels.succession import Columns, Succession
@@ -30,19 +30,10 @@ _WORTH_A_LOOK = 1 << 14
 """New live events after which it pays to look for those nothing needs any more."""
 
 
-class SuccessionEngine(SequenceEngine):
+class SuccessionEngine(LiveEngine):
     """The running state of one query; see the module's text."""
 
     # -- what hosts call ------------------------------------------------------------------------
-
-    def advance(self, watermark: int) -> Matches:
-        """No event before `watermark` will come any more; the matches this makes final."""
-        if watermark > self.watermark:
-            self.watermark = watermark
-            self.latest = max(self.latest, min(watermark, END_OF_TIME))
-        pieces = self._process(self._ordinal)
-        self._prune()
-        return Matches(self.form, pieces)
 
     @property
     def counters(self) -> dict[str, int]:
@@ -60,15 +51,20 @@ class SuccessionEngine(SequenceEngine):
         return int(self._live.take("t", self._held).min()) + 1 if len(self._held) else None
 
     def horizon(self) -> int | None:
-        """Events that ended by then are not needed any more."""
+        """Events up to this time matter no more; None when that is never so."""
         return self._needed_after
+
+    def expires_at(self) -> int | None:
+        """Instances wait for as long as their windows let them."""
+        window = self.prepared.plan.retention
+        if window is None or not self._chunks:
+            return None
+        return max(chunk.last_time for chunk in self._chunks) + window
 
     # -- building up ----------------------------------------------------------------------------
 
     def _start_over(self) -> None:
         layout = self.prepared.succession(self._column_types)
-        self._keeps_arrays = True
-        self._plain = None
         self._layout = layout
         self._columns = EventColumns(layout, self.options, self._first_events)
         self._succession = Succession(layout.shape)
@@ -83,11 +79,6 @@ class SuccessionEngine(SequenceEngine):
             "most": layout.most,
         }
 
-    @property
-    def is_partitioned(self) -> bool:
-        """Instances are indexed by what they are compared by, whatever an event lacks."""
-        return True
-
     def _rebuild(self) -> None:
         """Lay out anew and replay the live events: the same instances over other columns."""
         counted = self._succession.counters
@@ -95,10 +86,10 @@ class SuccessionEngine(SequenceEngine):
         for chunk in self._chunks:
             arrays = self._arrays(chunk.batch, None, chunk.lacks, True)
             self._live.append(arrays, len(chunk))
-        self._replay(emit=False)
+        self._replay_restored()
         self._succession.counters[:] = counted  # what is replayed was counted when it came
 
-    def _replay(self, *, emit: bool) -> None:
+    def _replay_restored(self) -> None:
         everything = np.arange(self._live.base, self._live.end)
         times = self._live.slice("t", self._live.base, self._live.end)
         seen = times < self._processed_to
@@ -176,9 +167,6 @@ class SuccessionEngine(SequenceEngine):
             self._live.slice("t", begin, end),
             others,
         )
-
-    def _settle(self) -> list[Piece]:
-        return []
 
     def _prune(self) -> None:
         """Let go of the events that are older than every instance."""

@@ -38,6 +38,8 @@ class PlanOptions:
     factorised: bool = True
     counting: bool = False
     rules_off: tuple[str, ...] = ()
+    costs: str = "corrected"
+    search: str = "pareto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,9 @@ class Options:
 
     `types` tells the attributes of each type; the columns of type, time and id go without saying.
     `cap` and `failures`: how many elements a run of NEXT's iterations may have, and whether its
-    exceptions are reported. `partitions`: into how many tasks a Spark host divides the work (by
+    exceptions are reported. `statistics`: what the optimiser's costs are estimated from, a mapping
+    from types to events per unit of time, an EventStatistics, or the path of its file.
+    `partitions`: into how many tasks a Spark host divides the work (by
     default as Spark is set).
     """
 
@@ -71,6 +75,7 @@ class Options:
     tie: str = "strict"
     cap: int | None = None
     failures: bool = False
+    statistics: Any = None
     close_at_end: bool = True
     buckets: int | None = None
     late_output: bool = False
@@ -185,6 +190,8 @@ def _check(options: Options) -> None:
     for name, allowed in (
         ("scan", ("stacks", "nfa", "multi")),
         ("predicates", ("construction", "selection")),
+        ("costs", ("corrected", "paper")),
+        ("search", ("pareto", "paper")),
     ):
         value = getattr(options.plan, name)
         if value not in allowed:

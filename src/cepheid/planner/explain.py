@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -28,10 +29,17 @@ from cepheid.model.errors import OptionError, QueryError
 from cepheid.model.event_time import duration_text
 from cepheid.model.options import Options
 from cepheid.planner.estimates import estimate_sequence
+from cepheid.planner.explain_succession import succession_lines
 from cepheid.planner.kernel_expression import is_native
 from cepheid.planner.prepare import Prepared, prepare
 from cepheid.planner.sequence_layout import Layout, Probe, lay_out
-from cepheid.planner.sequence_plan import Negation, Place, find_key, rest_of_joint
+from cepheid.planner.sequence_plan import (
+    Negation,
+    Place,
+    SequencePlan,
+    find_key,
+    rest_of_joint,
+)
 
 if TYPE_CHECKING:
     from cepheid.planner.compiled_query import CompiledQuery
@@ -57,6 +65,8 @@ def explain(
     Without a schema the columns' types are taken from `types=` and the statistics as far as they
     tell them.
     """
+    if statistics is not None and options.statistics is None:
+        options = replace(options, statistics=statistics)
     stages = compiled.stages(options)
     blocks = [
         "\n".join(_stage(compiled, stage, options, schema, statistics)).rstrip() for stage in stages
@@ -109,16 +119,19 @@ def _stage(
     yield from _indented([to_text(prepared.optimised.pattern, multiline=True)])
     rules = ", ".join(dict.fromkeys(step.rule for step in prepared.optimised.trace))
     yield f"  by {rules}" if rules else "  no rewrite applies"
+    yield ""
+    if not isinstance(prepared.plan, SequencePlan):
+        yield from succession_lines(prepared, prepared.succession(prepared.column_types))
+        return
     layout = lay_out(
         prepared.plan,
         lambda name: prepared.column_types.get(name, ScalarType.UNKNOWN),
         options.plan,
     )
-    yield ""
     yield from _Plan(prepared, layout, is_assumed=schema is None).lines()
     if statistics is not None:
         yield ""
-        yield from _estimates(prepared, statistics)
+        yield from _estimates(prepared, prepared.plan, statistics)
 
 
 def _indented(lines: Iterable[str]) -> Iterator[str]:
@@ -161,6 +174,7 @@ class _Plan:
     """The plan's section: every line states a fact of the layout."""
 
     def __init__(self, prepared: Prepared, layout: Layout, *, is_assumed: bool) -> None:
+        assert isinstance(prepared.plan, SequencePlan)
         self.prepared = prepared
         self.plan = prepared.plan
         self.layout = layout
@@ -403,7 +417,9 @@ def _types(names: tuple[str, ...]) -> str:
     return " or ".join(names) if names else "of any type"
 
 
-def _estimates(prepared: Prepared, statistics: EventStatistics) -> Iterator[str]:
+def _estimates(
+    prepared: Prepared, plan: SequencePlan, statistics: EventStatistics
+) -> Iterator[str]:
     is_timestamp = prepared.domain.is_timestamp
     yield "Estimates, from the statistics"
     if is_timestamp != (statistics.time_unit == "us"):
@@ -412,7 +428,7 @@ def _estimates(prepared: Prepared, statistics: EventStatistics) -> Iterator[str]
             "the statistics count time in another unit than the events",
             help="analyze these events anew",
         )
-    estimate = estimate_sequence(prepared.plan, statistics)
+    estimate = estimate_sequence(plan, statistics)
     unit, name = (1_000_000, "s") if is_timestamp else (1, "tick")
     for each in estimate.components:
         rate, passing = each.rate * unit, each.passing * unit
@@ -421,7 +437,7 @@ def _estimates(prepared: Prepared, statistics: EventStatistics) -> Iterator[str]
             f"{_figure(passing)} of them pass its own tests"
         )
     span = statistics.span
-    if prepared.plan.negations:
+    if plan.negations:
         yield (
             f"  {'sequences':<9} {_figure(estimate.candidates * unit)} per {name} "
             f"before the negations, {_figure(estimate.candidates * span)} in the whole span"

@@ -170,8 +170,10 @@ class MatchForm:
         self, index: np.ndarray | Chains, column: Callable[[str], Column]
     ) -> dict[str, np.ndarray]:
         """For each returned attribute, the matches whose event does not have it."""
-        is_chained = isinstance(index, Chains)
-        lookup = self._chain_lookup(index, column) if is_chained else self._lookup(index, column)
+        if isinstance(index, Chains):
+            lookup = self._chain_lookup(index, column)
+        else:
+            lookup = self._lookup(index, column)
         found = {}
         for name, expression in self.output.attributes if self.output else ():
             lacking = np.zeros(len(index), np.bool_)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 
@@ -26,12 +28,15 @@ from cepheid.model.diagnostics import Diagnostic, SourceText, did_you_mean
 from cepheid.model.errors import DataError, QueryError
 from cepheid.model.event_time import TimeDomain, parse_duration
 from cepheid.model.options import Options
+from cepheid.optimizer.next_search import Search
 from cepheid.optimizer.optimizer import Optimised, optimise
 from cepheid.planner.match_schema import MatchForm, scalar_type
 from cepheid.planner.sequence_layout import Layout, lay_out
 from cepheid.planner.sequence_plan import Place, SequencePlan, plan_sequence
 from cepheid.planner.succession_layout import SuccessionLayout, lay_out_succession
 from cepheid.planner.succession_plan import SuccessionPlan, is_succession, plan_succession
+from cepheid.statistics.event_statistics import load_statistics
+from cepheid.statistics.next_costs import Mode, NextCosts
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +160,12 @@ def _prepare(
             help="name one time column with time= instead of start= and end=",
         )
     bound = bind_query(query, domain, options.params, known=known_parameters)
-    optimised = optimise(bound.pattern, off=options.plan.rules_off)
+    optimised = optimise(
+        bound.pattern,
+        off=options.plan.rules_off,
+        costs=costs_of(options),
+        search=cast(Search, options.plan.search),
+    )
     plan = plan_pattern(optimised.pattern)
     types = {f.name: scalar_type(f.type) for f in events}
     plan = _checked(plan, types, query)
@@ -206,6 +216,15 @@ def _lateness(options: Options, domain: TimeDomain) -> int:
     if domain.is_timestamp:
         return micro
     return domain.resolve(micro, "us")
+
+
+def costs_of(options: Options) -> NextCosts | None:
+    """The cost model over the statistics that the options give; None without any."""
+    given = options.statistics
+    if given is None:
+        return None
+    known = load_statistics(given) if isinstance(given, str | Path) else given
+    return NextCosts(known, cast(Mode, options.plan.costs))
 
 
 def plan_pattern(pattern: Pattern) -> SequencePlan | SuccessionPlan:

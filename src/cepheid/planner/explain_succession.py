@@ -1,0 +1,110 @@
+"""How a query of successors runs, as text for people: operators, keys, conditions, state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import blake2b
+
+from cepheid.algebra.expression import TRUE
+from cepheid.algebra.expression_text import expression_text
+from cepheid.algebra.pattern import (
+    Atom,
+    Except,
+    Filter,
+    Next,
+    Pattern,
+    Plus,
+    Within,
+    bound_variables,
+    walk,
+)
+from cepheid.kernels.succession_source import succession_source
+from cepheid.model.event_time import duration_text
+from cepheid.optimizer.cost_comparison import compare_costs, shape_text
+from cepheid.planner.prepare import Prepared, costs_of
+from cepheid.planner.succession_layout import SuccessionLayout
+from cepheid.planner.succession_plan import SuccessionPlan, equalities, shared_key
+
+
+def succession_lines(prepared: Prepared, layout: SuccessionLayout) -> Iterator[str]:
+    """The plan's section of `explain`."""
+    plan = prepared.plan
+    assert isinstance(plan, SuccessionPlan)
+    digest = blake2b(succession_source(layout.shape).encode(), digest_size=4).hexdigest()
+    yield "Plan"
+    rows = [
+        ("path", f"compiled kernel {digest}: {len(layout.shape.operators)} operators fused"),
+        ("shape", shape_text(plan.pattern)),
+        ("key", _key(plan)),
+        ("window", _window(plan, prepared)),
+        ("state", _state(plan, prepared)),
+        ("final", "a match leaves when the watermark has passed its last event"),
+    ]
+    for name, text in rows:
+        yield f"  {name:<9}{text}"
+    yield ""
+    yield "What each operator does"
+    for node in reversed(list(walk(plan.pattern))):
+        yield from (f"  {line}" for line in _operator(node, prepared))
+    if plan.iterated and plan.window is None:
+        yield ""
+        yield "Warnings"
+        yield "  - an iteration without a window finds every prefix of every run (cap= bounds them)"
+    costs = costs_of(prepared.options)
+    if costs is not None:
+        yield ""
+        yield compare_costs(prepared.query.pattern, prepared.optimised, costs)
+
+
+def _key(plan: SuccessionPlan) -> str:
+    shared = shared_key(plan)
+    if shared is None:
+        return "none: no FILTER holds all components together by equality"
+    return " = ".join(f"{variable}.{name}" for variable, name in shared.items())
+
+
+def _window(plan: SuccessionPlan, prepared: Prepared) -> str:
+    if plan.window is None:
+        return "none spans the whole match"
+    length = duration_text(plan.window, is_timestamp=prepared.domain.is_timestamp)
+    return f"end of last - end of first <= {length}"
+
+
+def _state(plan: SuccessionPlan, prepared: Prepared) -> str:
+    most = prepared.options.limits.live_events
+    if plan.window is None:
+        return f"instances until their successor comes, at most {most:,}; no window lets them go"
+    length = duration_text(plan.window, is_timestamp=prepared.domain.is_timestamp)
+    return f"instances until their successor comes or {length} have passed, at most {most:,}"
+
+
+def _operator(node: Pattern, prepared: Prepared) -> Iterator[str]:
+    match node:
+        case Atom():
+            types = " or ".join(node.types) if node.types else "of any type"
+            own = "" if node.predicate == TRUE else f" with {expression_text(node.predicate)}"
+            yield f"{node.variable}: events {types}{own}"
+        case Filter():
+            yield f"keeps those with {expression_text(node.predicate)}"
+        case Within():
+            assert isinstance(node.window, int)
+            length = duration_text(node.window, is_timestamp=prepared.domain.is_timestamp)
+            yield f"keeps those with {node.first} and {node.second} ending within {length}"
+        case Next():
+            after, what = (", ".join(bound_variables(n)) for n in (node.first, node.second))
+            yield f"{after} ; {what}: the next of {what} after {after}{_conditions(node)}"
+        case Plus():
+            yield f"{', '.join(bound_variables(node))}+: every run{_conditions(node)}"
+        case Except():
+            gone = ", ".join(bound_variables(node.negated))
+            yield f"drops those with {gone} after {node.since}"
+
+
+def _conditions(node: Next | Plus) -> str:
+    texts = []
+    if node.skip != TRUE:
+        indexed = ", indexed" if equalities(node) else ", instances are looked through"
+        texts.append(f"passing over all without {expression_text(node.skip)}{indexed}")
+    if node.test != TRUE:
+        texts.append(f"lost unless {expression_text(node.test)}")
+    return "".join(f"; {text}" for text in texts)
