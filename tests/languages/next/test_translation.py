@@ -363,9 +363,7 @@ def test_comments_and_case_do_not_matter() -> None:
     text = """-- frauds -----
     /* all * of ** them: 'unbalanced ( */ select * From A -- the first
     ; B /**/ where filter (A.k--A.j = B.k) -- done"""
-    assert pattern(text) == from_text(
-        "Next(Atom([A], A), Atom([B], B), skip=A.k - -(A.j) = B.k)"
-    )
+    assert pattern(text) == from_text("Next(Atom([A], A), Atom([B], B), skip=A.k - -(A.j) = B.k)")
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ class NextExpressions(ExpressionTranslator):
             return self.refuse(
                 "not-iterated",
                 f"{function} looks back at the elements of an iteration, "
-                f"and `{found.variable}` is none",
+                f"and `{found.variable}` is not iterated",
                 term.span,
                 f"`{found.variable}` has one event",
                 f"write {self.text(term.reference)}, or iterate `{found.variable}` with `+`",

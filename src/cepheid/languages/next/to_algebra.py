@@ -1,4 +1,4 @@
-"""The meaning of NEXT: a checked text becomes algebra (docs/semantics.md#next)."""
+"""The meaning of NEXT: a checked text becomes algebra (docs/semantics.md#the-language-next)."""
 
 from __future__ import annotations
 
