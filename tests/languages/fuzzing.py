@@ -1,4 +1,4 @@
-"""What every front end must do with any text: answer with a program or a declared error, in time."""
+"""What every front end does with any text: it answers with a program or a declared error."""
 
 from __future__ import annotations
 

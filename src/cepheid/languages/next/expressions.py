@@ -66,7 +66,7 @@ class NextExpressions(ExpressionTranslator):
                     "nested-window",
                     "a time limit is not part of another condition",
                     term.span,
-                    "below OR, NOT or FILTER",
+                    "below OR or NOT",
                     "put OCCURS WITHIN between commas, or join it with AND",
                 )
             case _:
