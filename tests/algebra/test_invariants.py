@@ -18,6 +18,8 @@ GOOD = [
     "high=min start([y]), high_closed=false, predicate=n.k = x.k)",
     "Next(Plus(Atom([A], x), test=prev(x.v) < x.v), Atom([B], y), test=all(x.v) < y.v)",
     "Except(Next(Atom([A], x), Atom([B], y)), Atom([N], n), since=x, predicate=n.k = y.k)",
+    "Except(Next(Union(Atom([A], x), Atom([B], y)), Plus(Atom([C], z), most=1)), Atom([N], n), "
+    "since=x, or_since=[y])",
     "Map(Seq(Atom([A], x), Atom([B], y)), type=C, attributes={n: count{*.*}}, variable=c)",
     "Lossy(components=[x(loss=0.1, exponential[0.1]), not y(loss=0.1, exponential[0.1])], "
     "predicate=x.k = y.k, window=3, threshold=0.5, defaults=[x.k: y.k])",
@@ -46,6 +48,7 @@ BROKEN = [
     ("bound-variables", "Pair(Atom([A], x), Atom([B], y), ordered=true, window=3, "
      "key=[(y.k, x.k)])"),
     ("bound-variables", "Except(Atom([A], x), Atom([N], n), since=n)"),
+    ("bound-variables", "Except(Atom([A], x), Atom([N], n), since=x, or_since=[y])"),
     ("bound-variables", "Within(Atom([A], x), window=3, inclusive=true, measure=end_to_end)"),
     ("bound-variables", "Agg(Atom([A], x), over=3, function=count, argument=none, group={}, "
      "having=x.value > 3, type=G, variable=g)"),
@@ -59,6 +62,7 @@ BROKEN = [
      "high=max end([x]), high_closed=false)"),
     ("time-bounds", "Guard(Atom([A], x), Atom([N], n), low=max end([x]), low_closed=false, "
      "high=max end([x]) + 1 windows, high_closed=false)"),
+    ("position-from-1", "Plus(Atom([A], x), most=0)"),
     ("position-from-1", "Nth(Atom([A], x), position=0)"),
     ("position-from-1", "Pair(Atom([A], x), Atom([B], y), ordered=true, window=3, nth_first=0)"),
     ("probabilities", "Lossy(components=[x(loss=1.5, exponential[0.1])], predicate=always, "

@@ -65,7 +65,5 @@ def shown_codes(language: str) -> set[str]:
 
 def message_on_page(language: str) -> str:
     """The message that a page shows as its example."""
-    (message,) = re.findall(
-        r"^```text\n(error.*?)\n```$", page(language), re.MULTILINE | re.DOTALL
-    )
+    (message,) = re.findall(r"^```text\n(error.*?)\n```$", page(language), re.MULTILINE | re.DOTALL)
     return str(message)

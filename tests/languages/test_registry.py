@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from cepheid.languages.registry import LANGUAGES, detect_language, translate
+from cepheid.languages.registry import LANGUAGES, detect_language, meaning_options, translate
 from cepheid.model.catalogue import Catalogue
 from cepheid.model.diagnostics import Diagnostic, SourceText
 from cepheid.model.errors import OptionError, QueryError
+from cepheid.model.options import Options
 
 
 @pytest.mark.parametrize(
@@ -18,7 +19,12 @@ from cepheid.model.errors import OptionError, QueryError
         ("QUERY q EVENT A", "sase"),
         ("Q1:\nEVENT A", "sase"),
         ("SELECT * FROM t T1+; t T2", "next"),
-        ("register source t schema int a", "next"),
+        ("register source t schema (a int)", "next"),
+        ("frauds: SELECT * FROM t", "next"),
+        ("QUERY frauds SELECT * FROM t", "next"),
+        ("query /* of */ `all frauds` -- here\n select * FROM t", "next"),
+        ("QUERY select EVENT A", "sase"),
+        ("QUERY frauds", "sase"),
         ("source person_detector schema int id", "plan"),
         ("primitive p on s schema id as s.id", "plan"),
         ("complex c on p as A event seq(A, A; 3)", "plan"),
@@ -73,6 +79,13 @@ def test_translation_passes_options_and_warnings_on() -> None:
     assert [query.name for query in program.queries] == ["query"]
     assert [each.code for each in told] == ["window-without-effect"]
     assert translate(text, "SASE", Catalogue()) == program
+
+
+def test_each_language_has_its_own_options() -> None:
+    options = Options(tie="seqno", cap=3)
+    assert meaning_options("sase", options) == (("discrete", True), ("tie", "seqno"))
+    assert meaning_options("next", options) == (("cap", 3), ("failures", False))
+    assert meaning_options("no such language", options) == ()
 
 
 def test_the_name_of_the_text_stands_in_messages() -> None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from cepheid.model.catalogue import AttributeType, Catalogue, EventType, attribute_type
+from cepheid.model.catalogue import (
+    AttributeType,
+    Catalogue,
+    EventType,
+    Sink,
+    Source,
+    attribute_type,
+)
 from cepheid.model.errors import OptionError
 
 INT, FLOAT, STRING = AttributeType.INT, AttributeType.FLOAT, AttributeType.STRING
@@ -130,3 +137,20 @@ def test_a_catalogue_is_a_value() -> None:
     second = Catalogue.from_option({"A": {"id": "long"}}).with_shared(["ts"])
     assert first == second
     assert hash(first) == hash(second)
+
+
+def test_sources_and_sinks_are_part_of_the_value() -> None:
+    known = Catalogue().with_source(Source("t"), {"acc": AttributeType.STRING})
+    assert known.with_sink(Sink("q")) != known
+    assert hash(known.with_sink(Sink("q"))) == hash(known.with_sink(Sink("q")))
+    assert known.closed
+    assert not Catalogue().with_sink(Sink("q")).closed
+
+
+def test_the_types_of_a_source_and_of_an_option_add_up() -> None:
+    declared = Catalogue.from_option({"t": {"ts": "unknown"}})
+    known = declared.with_source(Source("t"), {"acc": AttributeType.STRING})
+    assert known.attributes("t") == {
+        "acc": AttributeType.STRING,
+        "ts": AttributeType.UNKNOWN,
+    }

@@ -125,7 +125,9 @@ def test_timer_extends_the_stamps() -> None:
 
 def test_an_iteration_can_be_capped() -> None:
     text = "T1@1 T2@2 T3@3"
-    assert found("Plus(Atom([T], x))", text, cap=2) == ["T1", "T1 T2", "T2", "T2 T3", "T3"]
+    expected = ["T1", "T1 T2", "T2", "T2 T3", "T3"]
+    assert found("Plus(Atom([T], x))", text, cap=2) == expected
+    assert found("Plus(Atom([T], x), most=2)", text) == expected
 
 
 def test_filter_in_an_iteration_skips_also_as_a_start() -> None:
@@ -133,6 +135,14 @@ def test_filter_in_an_iteration_skips_also_as_a_start() -> None:
     text = "T1@1(v=1) T2@2(v=0) T3@3(v=1)"
     assert found("Plus(Atom([T], x), skip=x.v = 1)", text) == ["T1", "T1 T3", "T3"]
     assert found("Plus(Atom([T], x), test=x.v = 1)", text) == ["T1", "T3"]
+
+
+def test_an_exception_after_a_union_counts_from_the_branch_that_occurred() -> None:
+    algebra = (
+        "Except(Next(Union(Atom([A], x), Next(Atom([B], v), Atom([C], w))), Atom([D], y)), "
+        "Atom([N], n), since=x, or_since=[w])"
+    )
+    assert found(algebra, "B1@1 N1@2 C1@3 D1@4 A1@5 N2@6 D2@7") == ["B1 C1 D1"]
 
 
 def test_exception_reports_the_failed_detection_when_asked() -> None:

@@ -1,4 +1,4 @@
-"""The cases of tests/cases/next.yaml by the definitions; the hosts run them with the other cases."""
+"""The cases of tests/cases/next.yaml by the definitions (see NOT_RUN in tests/cases/loading.py)."""
 
 from __future__ import annotations
 

@@ -288,6 +288,16 @@ PLACES = {
         "(A, B) OCCURS WITHIN 5",
         f"Except({within(A_B, 'A', 'B')}, {N}, since=A)",
     ),
+    "a time limit in FILTER": (
+        "A; B",
+        "FILTER(A.k = B.k AND (A, B) OCCURS WITHIN 5)",
+        within("Next(Atom([A], A), Atom([B], B), skip=A.k = B.k)", "A", "B"),
+    ),
+    "a time limit in FILTER up to the last of an operand": (
+        "A; (B; C)",
+        "FILTER((A, C) OCCURS WITHIN 5)",
+        within("Next(Atom([A], A), Next(Atom([B], B), Atom([C], C)))", "A", "C"),
+    ),
     "two time limits": (
         "A; B",
         "(A, B) OCCURS WITHIN 5 AND (B, A) OCCURS WITHIN 5",
@@ -363,9 +373,7 @@ def test_comments_and_case_do_not_matter() -> None:
     text = """-- frauds -----
     /* all * of ** them: 'unbalanced ( */ select * From A -- the first
     ; B /**/ where filter (A.k--A.j = B.k) -- done"""
-    assert pattern(text) == from_text(
-        "Next(Atom([A], A), Atom([B], B), skip=A.k - -(A.j) = B.k)"
-    )
+    assert pattern(text) == from_text("Next(Atom([A], A), Atom([B], B), skip=A.k - -(A.j) = B.k)")
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ class NextExpressions(ExpressionTranslator):
                     "nested-window",
                     "a time limit is not part of another condition",
                     term.span,
-                    "below OR, NOT or FILTER",
+                    "below OR or NOT",
                     "put OCCURS WITHIN between commas, or join it with AND",
                 )
             case _:
@@ -92,7 +92,7 @@ class NextExpressions(ExpressionTranslator):
             return self.refuse(
                 "not-iterated",
                 f"{function} looks back at the elements of an iteration, "
-                f"and `{found.variable}` is none",
+                f"and `{found.variable}` is not iterated",
                 term.span,
                 f"`{found.variable}` has one event",
                 f"write {self.text(term.reference)}, or iterate `{found.variable}` with `+`",

@@ -65,7 +65,7 @@ class Operators:
             second = second.pattern
         node: Pattern = Next(first, self.of(second), span=whole.span)
         for each in reversed(exceptions):
-            node = self._except(node, each.exception, _lasts(first), whole.span)
+            node = self._except(node, each.exception, last_variables(first), whole.span)
         return node
 
     def _heads(self, pattern: EventPattern) -> tuple[str, ...]:
@@ -77,7 +77,9 @@ class Operators:
                 return tuple(name for each in patterns for name in self._heads(each))
             case Successor(first, _):
                 return (
-                    self._heads(first) if isinstance(first, Successor) else _lasts(self.of(first))
+                    self._heads(first)
+                    if isinstance(first, Successor)
+                    else last_variables(self.of(first))
                 )
             case Unless(inner) | Iteration(inner):
                 return self._heads(inner)
@@ -114,19 +116,22 @@ def iterated_variables(node: Pattern) -> frozenset[str]:
 def idle_exceptions(node: Pattern) -> Iterator[Except]:
     """Exceptions that no event can raise, as nothing is awaited after their `since`."""
     for each in walk(node):
-        if isinstance(each, Except) and set(_lasts(each.pattern)) <= {each.since, *each.or_since}:
+        if isinstance(each, Except) and set(last_variables(each.pattern)) <= {
+            each.since,
+            *each.or_since,
+        }:
             yield each
 
 
-def _lasts(node: Pattern) -> tuple[str, ...]:
+def last_variables(node: Pattern) -> tuple[str, ...]:
     """The variables that may hold the last event of a match: one for each branch of a union."""
     match node:
         case Union(patterns):
-            return tuple(name for each in patterns for name in _lasts(each))
+            return tuple(name for each in patterns for name in last_variables(each))
         case Next(_, second):
-            return _lasts(second)
+            return last_variables(second)
         case Except() | Plus():
-            return _lasts(node.pattern)
+            return last_variables(node.pattern)
         case _:
             return bound_variables(node)
 

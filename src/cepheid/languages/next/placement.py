@@ -35,7 +35,7 @@ from cepheid.algebra.pattern import (
     bound_variables,
 )
 from cepheid.languages.findings import Findings
-from cepheid.languages.next.operators import all_variables, iterated_variables
+from cepheid.languages.next.operators import all_variables, iterated_variables, last_variables
 from cepheid.model.diagnostics import Span
 
 
@@ -61,11 +61,12 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class TimeLimit:
-    """`(first, second) OCCURS WITHIN window`."""
+    """`(first, second) OCCURS WITHIN window`; with `skips` it stood in FILTER."""
 
     first: str
     second: str
     window: Duration
+    skips: bool
     span: Span
 
     @property
@@ -116,10 +117,30 @@ class _Placement:
     def _predicated(self, node: Next | Plus, own: Sequence[Qualification]) -> Pattern:
         """A Next or Plus with its phi and theta, and its windows directly above it."""
         reached = self._reached(own, bound_variables(node))
+        if isinstance(node, Next):
+            self._check_skipped_limits(node, reached)
         conditions = [each for each in reached if isinstance(each, Condition)]
         skip = conjunction([each.predicate for each in conditions if each.skips])
         test = conjunction([each.predicate for each in conditions if not each.skips])
         return _limited(replace(node, skip=skip, test=test), reached)
+
+    def _check_skipped_limits(self, node: Next, own: Iterable[Qualification]) -> None:
+        """Refuse a FILTER on a time that does not grow with the order of the candidates.
+
+        Candidates come in the order of their ends. Up to the last event of a candidate it makes no
+        difference whether a limit skips or ends: if the next one is too late, all others are
+        (SPEC B5). Up to an inner event skipping would find others, which a window can't tell.
+        """
+        ends = set(last_variables(node.second))
+        for each in own:
+            if isinstance(each, TimeLimit) and each.skips and not each.variables & ends:
+                self.findings.error(
+                    "filtered-window",
+                    "FILTER can only limit the time up to the last event of an operand",
+                    each.span,
+                    f"`{min(each.variables & all_variables(node.second))}` is not the last one",
+                    help="take the limit out of FILTER",
+                )
 
     def _over(self, node: Pattern, own: Sequence[Qualification]) -> Pattern:
         """A pattern without predicates of its own, filtered.

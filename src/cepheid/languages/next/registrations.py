@@ -58,22 +58,25 @@ def check_sink(
     for name, wanted in sink.fields or ():
         given = (made or {}).get(name)
         if given is None:
-            problem, label = f"the query does not select `{name}`", "the sink's schema has it"
-        elif wanted.merge(given) is AttributeType.UNKNOWN and AttributeType.UNKNOWN not in (
-            wanted,
-            given,
-        ):
+            problem = f"the query does not select `{name}`"
+            help = f"select it, e.g. with AS {name}, or take it out of the sink's schema"
+        elif _never_fit(wanted, given):
             problem = f"the query gives `{name}` as {given.value}, not {wanted.value}"
-            label = "the sink's schema says otherwise"
+            help = "change the type in the sink's schema"
         else:
             continue
         findings.error(
             "sink-schema",
             f"the sink `{sink.name}` does not fit: {problem}",
             span,
-            label,
-            help=f"select it, e.g. with AS {name}, or change the sink's schema",
+            "not what the sink's schema says",
+            help=help,
         )
+
+
+def _never_fit(wanted: AttributeType, given: AttributeType) -> bool:
+    unknown = AttributeType.UNKNOWN
+    return unknown not in (wanted, given) and wanted.merge(given) is unknown
 
 
 def warn_of_idle_sinks(text: ProgramText, names: tuple[str, ...], findings: Findings) -> None:

@@ -100,9 +100,9 @@ def _expected(tokens: Sequence[Token], accepts: Set[str]) -> str:
             rest &= {"DOT"}
     elif "CMP" in rest:  # arithmetic can always go on: not worth telling
         rest -= {"PLUS", "STAR"}
-    rest -= {"SELECT"} if tokens and "$END" in rest else {"$END"} if not tokens else set()
-    if "$END" in rest and "SEMICOLON" in rest and _clause(tokens) != "FROM":
+    if _clause(tokens) != "FROM":  # a statement may be closed there: not worth telling
         rest -= {"SEMICOLON"}
+    rest -= {"SELECT"} if tokens and "$END" in rest else {"$END"} if not tokens else set()
     words += [word for terminal, word in _WORDS.items() if terminal in rest]
     return in_words(words)
 
@@ -143,11 +143,16 @@ def _help(
     word = found.group()
     keyword = word.upper()
     before = {token.type for token in tokens}
-    if last == "SEMICOLON" and (keyword in _STATEMENTS | {"WHERE"} or _is_label(source, found)):
+    if last == "SEMICOLON" and keyword in _STATEMENTS | {"WHERE"}:
+        return _NO_SEPARATOR
+    if word == ":" and [token.type for token in tokens[-2:]] == ["SEMICOLON", "TYPE"]:
         return _NO_SEPARATOR
     if keyword in _CLAUSES and before.isdisjoint(_STATEMENTS):
         return "a query begins with SELECT"
-    if keyword in _CLAUSES and keyword in _since_select(tokens):
+    if keyword in _RESERVED and _stands_for_variable(source, found, tokens):
+        return KEYWORD_AS_NAME.format(word)
+    too_soon = keyword == "WHERE" and _clause(tokens) == "SELECT"
+    if too_soon or (keyword in _CLAUSES and keyword in _since_select(tokens)):
         return "the clauses stand in the order SELECT, FROM, WHERE, each once"
     is_operand = accepts >= OPERAND  # there a keyword is hardly meant as a name
     if keyword in _RESERVED and not is_operand and not accepts.isdisjoint({"TYPE", "WORD"}):
@@ -163,8 +168,11 @@ def _help(
     return _FOREIGN.get(word.casefold())
 
 
-def _is_label(source: SourceText, found: re.Match[str]) -> bool:
-    return source.text[found.end() :].lstrip().startswith(":")
+def _stands_for_variable(source: SourceText, found: re.Match[str], tokens: Sequence[Token]) -> bool:
+    """Whether a keyword stands in `A from; B` where only a variable makes sense."""
+    follower = source.text[found.end() :].lstrip()[:1]
+    after_source = bool(tokens) and tokens[-1].type == "TYPE"
+    return after_source and follower in tuple(";|\\+)")
 
 
 def _since_select(tokens: Sequence[Token]) -> set[str]:

@@ -1,4 +1,4 @@
-"""The meaning of NEXT: a checked text becomes algebra (docs/semantics.md#next)."""
+"""The meaning of NEXT: a checked text becomes algebra (docs/semantics.md#the-language-next)."""
 
 from __future__ import annotations
 
@@ -126,8 +126,8 @@ class _Translation:
             if isinstance(whole, syntax.FilterTerm):
                 skips, whole = True, whole.condition
             for term in _split(whole):
-                if isinstance(term, syntax.OccursWithin) and not skips:
-                    yield from self._time_limit(term, references)
+                if isinstance(term, syntax.OccursWithin):
+                    yield from self._time_limit(term, skips, references)
                     continue
                 predicate = translator.condition(term)
                 if predicate is not None:
@@ -135,7 +135,7 @@ class _Translation:
                     yield Condition(predicate, skips, term.span)
 
     def _time_limit(
-        self, term: syntax.OccursWithin, references: NextReferences
+        self, term: syntax.OccursWithin, skips: bool, references: NextReferences
     ) -> Iterator[TimeLimit]:
         window = window_of(term.length, "leave OCCURS WITHIN out to have no limit", self.findings)
         first, second = references.binding(term.first), references.binding(term.second)
@@ -149,7 +149,7 @@ class _Translation:
                 term.span,
                 "one event has no distance",
             )
-        yield TimeLimit(first.variable, second.variable, window, term.span)
+        yield TimeLimit(first.variable, second.variable, window, skips, term.span)
 
     def _warn(self, given: list[Qualification]) -> None:
         limits = [(each.first, each.second) for each in given if isinstance(each, TimeLimit)]
