@@ -11,6 +11,7 @@ import pyarrow as pa
 from cepheid.algebra.expression import ScalarType
 from cepheid.algebra.query import Query
 from cepheid.hosts.ingest import EventBatch
+from cepheid.hosts.set_aside import MATCH_START
 from cepheid.model.errors import DataError
 from cepheid.model.options import Options
 from cepheid.planner.match_schema import scalar_type
@@ -31,10 +32,15 @@ class DerivedEvents:
 def derived_events(
     table: pa.Table, lacks: Mapping[str, np.ndarray], query: Query, options: Options
 ) -> DerivedEvents:
-    """Matches as events of their query's type, at the time the match ends."""
+    """Matches as events of their query's type, at the time the match ends.
+
+    Events that last as long as their match say when it started (`set_aside.event_starts`).
+    """
     names = [name for name, _ in (query.output.attributes if query.output else ())]
     kept = {name: table.column(name) for name in names}
     kept[options.end_column] = table.column("end")
+    if query.lasting:
+        kept[options.start or MATCH_START] = table.column("start")
     kept[options.type] = pa.chunked_array([pa.repeat(pa.scalar(query.event_type), len(table))])
     if options.id is not None and options.id not in kept:
         kept[options.id] = table.column("match_id")
@@ -62,7 +68,7 @@ def with_derived(
     whole = pa.concat_tables(_agreeing(parts), promote_options="permissive")
     lacking: dict[str, np.ndarray] = {}
     for name in whole.column_names:
-        if name not in (options.type, options.end_column, options.id):
+        if name not in (options.type, options.end_column, options.id, MATCH_START):
             everywhere = [np.full(len(p), name not in p.column_names, np.bool_) for p in parts]
             known = [own.get(name, all_) for own, all_ in zip(lacks, everywhere, strict=True)]
             lacking[name] = np.concatenate(known)

@@ -13,6 +13,9 @@ from cepheid.model.options import Options
 
 _KEPT_ROWS = 1_000_000
 
+MATCH_START = "match_start"
+"""The column in which events that are matches of another query say when those started."""
+
 
 class SideOutput:
     """Rows set aside: `count` of all, `table()` of those still kept (the newest million)."""
@@ -120,10 +123,13 @@ def event_times(
 
 def event_starts(batch: pa.RecordBatch, options: Options, ends: np.ndarray) -> np.ndarray:
     """When the events of a batch start; for those that happen at an instant, when they end."""
-    if options.start is None:
+    if options.start is not None:
+        starts, _ = _times(batch, options.start, False)
+        return starts
+    if batch.schema.get_field_index(MATCH_START) < 0:
         return ends
-    starts, _ = _times(batch, options.start, False)
-    return starts
+    starts, missing = _times(batch, MATCH_START, False)
+    return starts if missing is None else np.where(missing, ends, starts)
 
 
 def _times(

@@ -70,6 +70,7 @@ class SuccessionEngine(LiveEngine):
         self._succession = Succession(layout.shape)
         self._needed_after = BEGINNING
         self._looked_at = 0
+        self._some_last = False
         self._live = LiveColumns()
         self._live.base = self._live.end = self._chunks[0].base if self._chunks else self._ordinal
         self._settings = {
@@ -91,6 +92,8 @@ class SuccessionEngine(LiveEngine):
 
     def _replay_restored(self) -> None:
         everything = np.arange(self._live.base, self._live.end)
+        if not len(everything):
+            return
         times = self._live.slice("t", self._live.base, self._live.end)
         seen = times < self._processed_to
         self._held = everything[~seen]
@@ -110,6 +113,7 @@ class SuccessionEngine(LiveEngine):
         arrays = super()._arrays(batch, selected, lacks, open_schema, codes, times)
         starts = event_starts(batch, self.options, times)
         arrays["s"] = starts if selected is None else starts[selected]
+        self._some_last |= starts is not times
         return arrays
 
     # -- one batch ------------------------------------------------------------------------------
@@ -127,7 +131,7 @@ class SuccessionEngine(LiveEngine):
     def _in_order(self, ordinals: np.ndarray) -> np.ndarray:
         """By end, start and arrival (SPEC A1.1: the order in which streams deliver)."""
         ends = self._live.take("t", ordinals)
-        if self.options.start is None:
+        if not self._some_last:
             if bool((ends[1:] >= ends[:-1]).all()):
                 return ordinals
             return ordinals[np.lexsort((ordinals, ends))]

@@ -22,6 +22,7 @@ __all__ = [
     "NO_KEY",
     "admit",
     "bucket_of",
+    "failed",
     "first_start",
     "joined",
     "latest",
@@ -84,6 +85,21 @@ def joined(nodes, count, first, second):  # type: ignore[no-untyped-def]
         place -= 1
         node = nodes[node, 0]
     return count + length - 1
+
+
+@njit(cache=True, nogil=True)
+def failed(nodes, count, node, fatal):  # type: ignore[no-untyped-def]
+    """A chain that tells of a match's failure: its events under other numbers, then the fatal one.
+
+    There must be room. Returns the new last node.
+    """
+    copy = joined(nodes, count, -1, node)
+    for each in range(count, copy + 1):
+        nodes[each, 1] = -2 - nodes[each, 1]
+    nodes[copy + 1, 0] = copy
+    nodes[copy + 1, 1] = -1
+    nodes[copy + 1, 2] = nodes[fatal, 2]
+    return copy + 1
 
 
 @_inlined

@@ -97,13 +97,16 @@ class Repeat:
 class Exclude:
     """What `operand` finds, unless something of `negated` came after its event of `since`.
 
-    After a union `since` has a variable for each branch; the latest of those bound counts.
+    After a union `since` has a variable for each branch; the latest of those bound counts. One that
+    `reports` finds something else instead: the match with variables of negative numbers (-2 - v),
+    and after it the earliest exception under -1.
     """
 
     operand: int
     negated: int
     since: tuple[int, ...]
     condition: Condition
+    reports: bool = False
 
 
 Operator: TypeAlias = Leaf | Merge | Test | Follow | Repeat | Exclude

@@ -316,6 +316,8 @@ def _exclude(w: KernelText, shape: SuccessionShape, k: int, exclude: Exclude) ->
                 w("since = max(since, ends[event - base])")
         w("own = starts[nodes[m, 2] - base]")
         w("lives = True")
+        if exclude.reports:
+            w("fatal = -1")
         w(f"y = witness_count{k} - 1")
         with w.under(f"while y >= 0 and witnesses{k}[y, 2] > since:"):
             # Detection wins a tie: an exception counts only if its last stamps are smaller.
@@ -324,10 +326,20 @@ def _exclude(w: KernelText, shape: SuccessionShape, k: int, exclude: Exclude) ->
             dies = _call(shape, k, "condition", "m", "q")
             with w.under(f"if earlier and witnesses{k}[y, 1] > since and {dies}:"):
                 w("lives = False")
-                w("break")
+                if exclude.reports:
+                    compare = "order_of(nodes, q, fatal, starts, ends, base)"
+                    with w.under(f"if fatal < 0 or {compare} < 0:"):
+                        w("fatal = q")
+                else:
+                    w("break")
             w("y -= 1")
         with w.under("if lives:"):
             _copy_found(w, k, of, "x")
+        if exclude.reports:
+            with w.under("else:"):
+                _room(w, "nodes", "2 * node_count + 2")
+                w("node_count = failed(nodes, node_count, m, fatal) + 1")
+                _add_found(w, k, "node_count - 1", "now", "1")
 
 
 def _deliver(w: KernelText, root: int) -> None:

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+FAILURE = -1
+"""The variable of the last event of a chain that tells of a failed detection (SPEC B3, 13)."""
+
 
 @dataclass(slots=True)
 class Chains:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cepheid.algebra.expression import Absent, ScalarType, attributes
 from cepheid.algebra.query import Output
@@ -14,7 +15,7 @@ from cepheid.algebra.typing import infer
 from cepheid.model.errors import DataError
 from cepheid.model.options import Options
 from cepheid.planner.aggregates import Elements
-from cepheid.planner.chains import Chains
+from cepheid.planner.chains import FAILURE, Chains
 from cepheid.planner.column_expression import evaluate_value
 from cepheid.planner.columns import Column, to_arrow
 from cepheid.planner.gathering import gathered, repeated
@@ -130,7 +131,12 @@ class MatchForm:
         starts = ends if self.options.start is None else _one(events.column(self.options.start))
         first, last = chains.rows[chains.begins, 1], chains.rows[chains.ends - 1, 1]
         columns: list[pa.Array] = [ids, repeated(self.name, len(chains))]
-        columns += [gathered(starts, first), gathered(ends, last)]
+        end = gathered(ends, last)
+        is_failure = chains.rows[chains.ends - 1, 0] == FAILURE
+        start = gathered(starts, first)
+        if is_failure.any():
+            start = pc.if_else(pa.array(is_failure), end, start)
+        columns += [start, end]
         names = ["match_id", "query", "start", "end"]
         if self.output is not None:
             values = self._derived(

@@ -223,5 +223,7 @@ class _Builder:
                 negated,
                 tuple(self.numbers[name] for name in (node.since, *node.or_since)),
                 self.conditions.condition(node.predicate, coming),
+                # Only a query's own failures come out of it: what reads a failure fails itself.
+                node.report_failures and node is self.plan.pattern,
             )
         )

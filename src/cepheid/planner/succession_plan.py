@@ -111,8 +111,6 @@ def plan_succession(pattern: Pattern) -> SuccessionPlan:
                 atoms.append(node)
             case Within(measure=Measure.LAST_MINUS_FIRST):
                 raise _no_kernel(node, "a window over a whole match of successors")
-            case Except(report_failures=True):
-                raise _no_kernel(node, "failed detections cannot be reported yet")
             case Filter() | Within() | Union() | Next() | Plus() | Except():
                 pass
             case _:
