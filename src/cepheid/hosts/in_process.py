@@ -18,11 +18,10 @@ from cepheid.hosts.sequence_engine import SequenceEngine
 from cepheid.hosts.set_aside import SetAside, SideOutput, event_times
 from cepheid.hosts.snapshot import pack, read_events, unpack, write_events
 from cepheid.hosts.stream_front import StreamFront
-from cepheid.hosts.succession_engine import SuccessionEngine
 from cepheid.model.errors import OptionError, QueryError, StateError
 from cepheid.model.options import Options, make_options
 from cepheid.planner.compiled_query import CompiledQuery, compile_text
-from cepheid.planner.prepare import prepare
+from cepheid.planner.prepare import Prepared, prepare
 
 _DRIVEN_FROM_OUTSIDE = END_OF_TIME
 """A lateness no event reaches: the watermark moves only when it is told to."""
@@ -256,9 +255,8 @@ class Detector:
         for number, stage in enumerate(self._stages):
             prepared = self._prepared(stage, schema, open_schema or chained)
             driven = chained or self._driven
-            kind = SuccessionEngine if prepared.is_succession else SequenceEngine
             self._engines.append(
-                kind(
+                _kind_of(prepared)(
                     prepared,
                     lateness=_DRIVEN_FROM_OUTSIDE if driven else prepared.lateness,
                     first_events=self._first_events if number == 0 else None,
@@ -300,6 +298,15 @@ class Detector:
                 derived.append(derived_events(*matches.as_events(), stage, self.options))
         assert matches is not None
         return matches
+
+
+def _kind_of(prepared: Prepared) -> type[LiveEngine]:
+    if not prepared.is_succession:
+        return SequenceEngine
+    # Its kernel is compiled when it is loaded, for which sequences need not wait.
+    from cepheid.hosts.succession_engine import SuccessionEngine  # noqa: PLC0415
+
+    return SuccessionEngine
 
 
 def _as_time(value: Any) -> int:

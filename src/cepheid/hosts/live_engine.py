@@ -19,7 +19,7 @@ from cepheid.hosts.event_columns import EventColumns
 from cepheid.hosts.ingest import EventBatch
 from cepheid.hosts.matches import Matches, Piece
 from cepheid.hosts.set_aside import SetAside, event_times
-from cepheid.hosts.store import Chunk, LiveColumns, View
+from cepheid.hosts.store import Chunk, View
 from cepheid.kernels.relevance import RowSelector, is_in_order, select_any_order
 from cepheid.model.errors import LimitExceeded
 from cepheid.model.event_time import MAX_TIME
@@ -34,7 +34,6 @@ class LiveEngine(ABC):
     """The events of one running query; what is found in them is a subclass's."""
 
     _columns: EventColumns
-    _live: LiveColumns
 
     def __init__(
         self,
@@ -285,8 +284,9 @@ class LiveEngine(ABC):
             times, _ = event_times(batch, self.options)
         return self._columns.arrays(batch, selected, codes, times, lacks, open_schema=open_schema)
 
+    @abstractmethod
     def _keep(self, arrays: dict[str, np.ndarray], rows: int) -> None:
-        self._live.append(arrays, rows)
+        """Keep what the kernel reads of new events."""
 
     def _select(self, batch: pa.RecordBatch, codes: np.ndarray, times: np.ndarray) -> np.ndarray:
         """Relevant rows in any order; late ones are set aside."""

@@ -17,12 +17,14 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
+from cepheid.algebra.expression import ScalarType
 from cepheid.hosts.event_columns import EventColumns
 from cepheid.hosts.live_engine import BEGINNING, LiveEngine
+from cepheid.hosts.live_facts import LiveFacts
 from cepheid.hosts.matches import Piece
 from cepheid.hosts.set_aside import event_starts, event_times
-from cepheid.hosts.store import LiveColumns, View
-from cepheid.kernels.succession import Columns, Succession
+from cepheid.hosts.store import View
+from cepheid.kernels.succession import Constants, Events, Succession
 from cepheid.model.errors import LimitExceeded
 from cepheid.planner.chains import Chains
 
@@ -48,7 +50,7 @@ class SuccessionEngine(LiveEngine):
 
     def next_deadline(self) -> int | None:
         """The earliest watermark that would let a held event in."""
-        return int(self._live.take("t", self._held).min()) + 1 if len(self._held) else None
+        return int(self._live.ends(self._held).min()) + 1 if len(self._held) else None
 
     def horizon(self) -> int | None:
         """Events up to this time matter no more; None when that is never so."""
@@ -71,14 +73,12 @@ class SuccessionEngine(LiveEngine):
         self._needed_after = BEGINNING
         self._looked_at = 0
         self._some_last = False
-        self._live = LiveColumns()
+        kinds = [kind is ScalarType.FLOAT for _, kind in layout.columns]
+        self._live = LiveFacts(kinds.count(False), kinds.count(True))
         self._live.base = self._live.end = self._chunks[0].base if self._chunks else self._ordinal
-        self._settings = {
-            "ci": self._columns.ints,
-            "cf": self._columns.floats,
-            "windows": np.array([*layout.windows, 0], np.int64),
-            "most": layout.most,
-        }
+        self._constants = Constants(
+            np.append(self._columns.ints, 0), np.append(self._columns.floats, 0.0), layout.most
+        )
 
     def _rebuild(self) -> None:
         """Lay out anew and replay the live events: the same instances over other columns."""
@@ -94,7 +94,7 @@ class SuccessionEngine(LiveEngine):
         everything = np.arange(self._live.base, self._live.end)
         if not len(everything):
             return
-        times = self._live.slice("t", self._live.base, self._live.end)
+        times = self._live.ends(everything)
         seen = times < self._processed_to
         self._held = everything[~seen]
         self._run_ordinals(self._in_order(everything[seen]), emit=False)
@@ -116,6 +116,9 @@ class SuccessionEngine(LiveEngine):
         self._some_last |= starts is not times
         return arrays
 
+    def _keep(self, arrays: dict[str, np.ndarray], rows: int) -> None:
+        self._live.append(arrays, rows)
+
     # -- one batch ------------------------------------------------------------------------------
 
     def _process(self, first_new: int) -> list[Piece]:
@@ -123,19 +126,19 @@ class SuccessionEngine(LiveEngine):
         waiting = np.concatenate([self._held, new]) if len(self._held) else new
         if not len(waiting):
             return []
-        ready = self._live.take("t", waiting) < self.watermark
+        ready = self._live.ends(waiting) < self.watermark
         self._held = waiting[~ready]
         self._processed_to = self.watermark
         return self._run_ordinals(self._in_order(waiting[ready]))
 
     def _in_order(self, ordinals: np.ndarray) -> np.ndarray:
         """By end, start and arrival (SPEC A1.1: the order in which streams deliver)."""
-        ends = self._live.take("t", ordinals)
+        ends = self._live.ends(ordinals)
         if not self._some_last:
             if bool((ends[1:] >= ends[:-1]).all()):
                 return ordinals
             return ordinals[np.lexsort((ordinals, ends))]
-        return ordinals[np.lexsort((ordinals, self._live.take("s", ordinals), ends))]
+        return ordinals[np.lexsort((ordinals, self._live.starts(ordinals), ends))]
 
     def _run_ordinals(self, ordinals: np.ndarray, *, emit: bool = True) -> list[Piece]:
         if not len(ordinals):
@@ -147,7 +150,7 @@ class SuccessionEngine(LiveEngine):
             if emit:
                 pieces.append(Piece(Chains(ends, rows), view))
 
-        self._succession.run(self._all_columns(), ordinals, self._settings, deliver)
+        self._succession.run(self._events(), ordinals, self._constants, deliver)
         most = self.options.limits.live_events
         if self._succession.instances > most:
             raise LimitExceeded.of(
@@ -158,27 +161,16 @@ class SuccessionEngine(LiveEngine):
             )
         return pieces
 
-    def _all_columns(self) -> Columns:
-        begin, end = self._live.base, self._live.end
-        others = tuple(
-            self._live.slice(f"c{number}", begin, end)
-            for number in range(len(self._layout.columns))
-        )
-        return Columns(
-            begin,
-            self._live.slice("mask", begin, end),
-            self._live.slice("s", begin, end),
-            self._live.slice("t", begin, end),
-            others,
-        )
+    def _events(self) -> Events:
+        return Events(self._live.base, self._live.facts, self._live.numbers)
 
     def _prune(self) -> None:
         """Let go of the events that are older than every instance."""
         if not self._chunks or self._live_rows - self._looked_at < _WORTH_A_LOOK:
             return
-        earliest = self._succession.upkeep(self._all_columns(), self._processed_to)
+        earliest = self._succession.upkeep(self._events(), self._processed_to)
         if len(self._held):
-            earliest = min(earliest, int(self._live.take("t", self._held).min()))
+            earliest = min(earliest, int(self._live.ends(self._held).min()))
         self._needed_after = min(earliest, self._processed_to) - 1
         while self._chunks and self._chunks[0].last_time <= self._needed_after:
             self._live_rows -= len(self._chunks.pop(0))

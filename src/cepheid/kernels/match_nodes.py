@@ -1,16 +1,17 @@
 """Partial matches of NEXT's automata as arrays: chains of nodes, waiting lists, and their upkeep.
 
-A match is the number of its last node; a node names the event before it, so matches that begin in
-the same way share their nodes, and every prefix of an iteration costs one node. Instances that wait
-for a successor stand in lists by the hash of what they are compared by, the earliest first, so that
-an event touches only instances that may want it (NEXT section 4.3, "index").
+A match is the number of its last node; a node names the one before it, so matches that begin in the
+same way share their nodes, and every prefix of an iteration costs one node. Instances that wait for
+a successor stand in lists by the hash of their operator and of what they are compared by, the
+earliest first, so that an event touches only instances that may want it (SPEC A1.4: "index").
 
 Arrays of int64 with a row each:
-  nodes    [before, variable, event]               before < own number; -1 for none
-  waiting  [node, end, next, taken, deadline, length, hash]     next also links free rows
-  lists    [first, last]                           a list per bucket
-  found    [node, start, length]                   what an operator found among events of one end
-Time of an event `e`: starts[e - base], ends[e - base].
+  nodes      [before, variable, event]             before < own number; -1 for none
+  found      [node, start, length]                 what operators found among events of one end
+  waiting    [node, end, next, taken, deadline, length, hash, operator]    next also links free rows
+  lists      [first, last]                         rows of `waiting`, by hash
+  witnesses  [node, start, end, last start, next]  exceptions, the latest first
+Facts of an event `e` are columns of `facts`: its mask, end and start, then what conditions read.
 """
 
 from __future__ import annotations
@@ -18,31 +19,30 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = [
-    "NO_KEY",
-    "admit",
-    "bucket_of",
-    "failed",
-    "first_start",
-    "joined",
-    "latest",
-    "mixed",
-    "order_of",
-    "released",
-    "sort_found",
-    "take_out",
-    "whole",
-    "wider",
-    "wider_lists",
-]
-"""The names that generated kernel source may use."""
+__all__ = ["END", "latest", "mixed", "whole"]
+"""The names that generated conditions may use."""
 
-NODE, END, NEXT, TAKEN, DEADLINE, LENGTH, HASH = range(7)
-WIDTH = 7
-NO_KEY = -(2**63)
+MASK, END, START, FACTS = range(4)
+"""Rows of `facts`; the columns that conditions read come after them."""
+
+(
+    NODE,
+    ENDED,
+    NEXT,
+    TAKEN,
+    DEADLINE,
+    LENGTH,
+    HASH,
+    OPERATOR,
+    WAITING_WIDTH,
+) = range(9)
+
+NULL_INT = -(2**63)
+NO_KEY = NULL_INT
 """The hash of an undefined value: it equals nothing."""
 
-_inlined = njit(forceinline=True, nogil=True)
+ALIVE, USED, FREE = range(3)
+"""Counts of waiting rows: that wait, that were ever used, and the first free one."""
 
 
 @njit(cache=True, nogil=True)
@@ -55,7 +55,10 @@ def wider(rows, needed):  # type: ignore[no-untyped-def]
     return more
 
 
-@_inlined
+# -- chains -------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
 def latest(nodes, node, variable):  # type: ignore[no-untyped-def]
     """The last event that a match binds to a variable; -1 for none."""
     while node >= 0:
@@ -65,18 +68,24 @@ def latest(nodes, node, variable):  # type: ignore[no-untyped-def]
     return -1
 
 
-@_inlined
+@njit(cache=True, nogil=True)
+def length_of(nodes, node):  # type: ignore[no-untyped-def]
+    """How many events a match has."""
+    length = 0
+    while node >= 0:
+        length += 1
+        node = nodes[node, 0]
+    return length
+
+
+@njit(cache=True, nogil=True)
 def joined(nodes, count, first, second):  # type: ignore[no-untyped-def]
     """The match `first` followed by `second`, whose nodes are copied; there must be room for them.
 
     Returns the new last node, which is also the new count of nodes less one.
     """
-    length = 0
-    node = second
-    while node >= 0:
-        length += 1
-        node = nodes[node, 0]
-    place = count + length - 1
+    last = count + length_of(nodes, second) - 1
+    place = last
     node = second
     while node >= 0:
         nodes[place, 0] = place - 1 if place > count else first
@@ -84,7 +93,7 @@ def joined(nodes, count, first, second):  # type: ignore[no-untyped-def]
         nodes[place, 2] = nodes[node, 2]
         place -= 1
         node = nodes[node, 0]
-    return count + length - 1
+    return last
 
 
 @njit(cache=True, nogil=True)
@@ -102,16 +111,8 @@ def failed(nodes, count, node, fatal):  # type: ignore[no-untyped-def]
     return copy + 1
 
 
-@_inlined
-def first_start(nodes, node, starts, base):  # type: ignore[no-untyped-def]
-    """The first stamp of a match: where its first event starts."""
-    while nodes[node, 0] >= 0:
-        node = nodes[node, 0]
-    return starts[nodes[node, 2] - base]
-
-
 @njit(cache=True, nogil=True)
-def order_of(nodes, one, other, starts, ends, base):  # type: ignore[no-untyped-def]
+def order_of(nodes, one, other, facts, base):  # type: ignore[no-untyped-def]
     """-1, 0 or 1 as one match's stamps come before, equal or after the other's (SPEC A1.1).
 
     Compared from the end; where one is the rest of the other, the longer one is smaller.
@@ -120,10 +121,9 @@ def order_of(nodes, one, other, starts, ends, base):  # type: ignore[no-untyped-
         if one == other:
             return 0
         e, f = nodes[one, 2] - base, nodes[other, 2] - base
-        if ends[e] != ends[f]:
-            return -1 if ends[e] < ends[f] else 1
-        if starts[e] != starts[f]:
-            return -1 if starts[e] < starts[f] else 1
+        for stamp in (END, START):
+            if facts[stamp, e] != facts[stamp, f]:
+                return -1 if facts[stamp, e] < facts[stamp, f] else 1
         one, other = nodes[one, 0], nodes[other, 0]
     if one >= 0:
         return -1
@@ -131,62 +131,98 @@ def order_of(nodes, one, other, starts, ends, base):  # type: ignore[no-untyped-
 
 
 @njit(cache=True, nogil=True)
-def sort_found(found, count, nodes, starts, ends, base):  # type: ignore[no-untyped-def]
-    """Put what was found into the stable order; equal ones stay as they are. Short lists only."""
-    for i in range(1, count):
+def copy_finding(found, of, to):  # type: ignore[no-untyped-def]
+    """Write a finding to another place."""
+    found[to, 0] = found[of, 0]
+    found[to, 1] = found[of, 1]
+    found[to, 2] = found[of, 2]
+
+
+@njit(cache=True, nogil=True)
+def sort_found(found, begin, end, nodes, facts, base):  # type: ignore[no-untyped-def]
+    """Put findings into the stable order; equal ones stay as they are. There are few of one end."""
+    for i in range(begin + 1, end):
         node, start, length = found[i, 0], found[i, 1], found[i, 2]
         j = i
-        while j > 0 and order_of(nodes, node, found[j - 1, 0], starts, ends, base) < 0:
-            found[j, 0] = found[j - 1, 0]
-            found[j, 1] = found[j - 1, 1]
-            found[j, 2] = found[j - 1, 2]
+        while j > begin and order_of(nodes, node, found[j - 1, 0], facts, base) < 0:
+            copy_finding(found, j - 1, j)
             j -= 1
         found[j, 0], found[j, 1], found[j, 2] = node, start, length
 
 
-@_inlined
+@njit(cache=True, nogil=True)
+def same_stamps(found, begin, end, nodes, facts, base):  # type: ignore[no-untyped-def]
+    """One past the last of the findings from `begin` on whose stamps are equal."""
+    at = begin + 1
+    while at < end and order_of(nodes, found[begin, 0], found[at, 0], facts, base) == 0:
+        at += 1
+    return at
+
+
+@njit(cache=True, nogil=True)
+def written_out(nodes, found, begin, end, out, out_ends, matches, rows):  # type: ignore[no-untyped-def]
+    """Add the chains of findings to the output, each from its first to its last event."""
+    for x in range(begin, end):
+        node = found[x, 0]
+        rows += length_of(nodes, node)
+        out = wider(out, rows)
+        out_ends = wider(out_ends, matches + 1)
+        out_ends[matches, 0] = rows
+        matches += 1
+        place = rows - 1
+        while node >= 0:
+            out[place, 0] = nodes[node, 1]
+            out[place, 1] = nodes[node, 2]
+            place -= 1
+            node = nodes[node, 0]
+    return out, out_ends, matches, rows
+
+
+# -- hashes and lists ---------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
 def mixed(code, value):  # type: ignore[no-untyped-def]
     """A hash of one more value; an undefined value makes the whole undefined."""
-    if code == NO_KEY or value < NO_KEY + 2:
+    if code == NO_KEY or value < NULL_INT + 2:
         return NO_KEY
     x = (np.uint64(code) ^ np.uint64(value)) * np.uint64(0xBF58476D1CE4E5B9)
     return np.int64((x ^ (x >> np.uint64(31))) >> np.uint64(1))
 
 
-@_inlined
+@njit(cache=True, nogil=True)
 def whole(value):  # type: ignore[no-untyped-def]
     """A float for `mixed`: equal numbers give equal results, whether integers or floats."""
     if value != value or value == -1.7976931348623157e308:
-        return NO_KEY
+        return NULL_INT
     if value >= 9.0e18 or value <= -9.0e18:
         return 0
     return np.int64(value)
 
 
-@_inlined
-def bucket_of(code, lists):  # type: ignore[no-untyped-def]
-    """The list for a hash; the number of lists is a power of two."""
-    return code & (lists.shape[0] - 1)
-
-
-@_inlined
-def admit(waiting, lists, counts, code, node, end, deadline, length):  # type: ignore[no-untyped-def]
-    """Let a match wait at the end of its list; there must be room. counts: [used, free, alive]."""
-    bucket = bucket_of(code, lists)
-    row = counts[1]
+@njit(cache=True, nogil=True)
+def admit(waiting, lists, counts, operator, code, node, end, deadline, length):  # type: ignore[no-untyped-def]
+    """Let a match wait at the end of its list; there must be room."""
+    row = counts[FREE]
     if row >= 0:
-        counts[1] = waiting[row, NEXT]
+        counts[FREE] = waiting[row, NEXT]
     else:
-        row = counts[0]
-        counts[0] += 1
-    counts[2] += 1
+        row = counts[USED]
+        counts[USED] += 1
+    counts[ALIVE] += 1
     waiting[row, NODE] = node
-    waiting[row, END] = end
-    waiting[row, NEXT] = -1
+    waiting[row, ENDED] = end
     waiting[row, TAKEN] = -1
     waiting[row, DEADLINE] = deadline
     waiting[row, LENGTH] = length
     waiting[row, HASH] = code
+    waiting[row, OPERATOR] = operator
+    _append(waiting, lists, code & (lists.shape[0] - 1), row)
+
+
+@njit(cache=True, nogil=True)
+def _append(waiting, lists, bucket, row):  # type: ignore[no-untyped-def]
+    waiting[row, NEXT] = -1
     if lists[bucket, 0] < 0:
         lists[bucket, 0] = row
     else:
@@ -194,7 +230,7 @@ def admit(waiting, lists, counts, code, node, end, deadline, length):  # type: i
     lists[bucket, 1] = row
 
 
-@_inlined
+@njit(cache=True, nogil=True)
 def take_out(waiting, lists, counts, bucket, before, row):  # type: ignore[no-untyped-def]
     """Remove the row behind `before` (-1: the first) from its list; the row that followed it."""
     follower = waiting[row, NEXT]
@@ -204,9 +240,9 @@ def take_out(waiting, lists, counts, bucket, before, row):  # type: ignore[no-un
         waiting[before, NEXT] = follower
     if follower < 0:
         lists[bucket, 1] = before
-    waiting[row, NEXT] = counts[1]
-    counts[1] = row
-    counts[2] -= 1
+    waiting[row, NEXT] = counts[FREE]
+    counts[FREE] = row
+    counts[ALIVE] -= 1
     return follower
 
 
@@ -224,29 +260,23 @@ def released(waiting, lists, counts, bucket, run):  # type: ignore[no-untyped-de
 
 
 @njit(cache=True, nogil=True)
-def wider_lists(waiting, lists):  # type: ignore[no-untyped-def]
-    """Four times as many lists; each keeps its order."""
+def more_lists(waiting, lists):  # type: ignore[no-untyped-def]
+    """Four times as many lists; each keeps its order. Their number is a power of two."""
     more = np.full((4 * lists.shape[0], 2), np.int64(-1))
     for bucket in range(lists.shape[0]):
         row = lists[bucket, 0]
         while row >= 0:
             follower = waiting[row, NEXT]
-            waiting[row, NEXT] = -1
-            place = bucket_of(waiting[row, HASH], more)
-            if more[place, 0] < 0:
-                more[place, 0] = row
-            else:
-                waiting[more[place, 1], NEXT] = row
-            more[place, 1] = row
+            _append(waiting, more, waiting[row, HASH] & (more.shape[0] - 1), row)
             row = follower
     return more
 
 
-# -- upkeep, between calls of a kernel ---------------------------------------------------------
+# -- upkeep, between calls of a kernel ------------------------------------------------------------
 
 
 @njit(cache=True, nogil=True)
-def mark_waiting(nodes, marks, waiting, lists, counts, now, ends, base):  # type: ignore[no-untyped-def]
+def mark_waiting(nodes, marks, waiting, lists, counts, now, facts, base):  # type: ignore[no-untyped-def]
     """Drop what is past its deadline, mark the nodes of the rest; the earliest end of any event."""
     earliest = 2**62
     for bucket in range(lists.shape[0]):
@@ -257,10 +287,8 @@ def mark_waiting(nodes, marks, waiting, lists, counts, now, ends, base):  # type
                 row = take_out(waiting, lists, counts, bucket, before, row)
                 continue
             node = waiting[row, NODE]
-            while node >= 0:
-                earliest = min(earliest, ends[nodes[node, 2] - base])
-                if marks[node]:
-                    break
+            while node >= 0 and not marks[node]:
+                earliest = min(earliest, facts[END, nodes[node, 2] - base])
                 marks[node] = True
                 node = nodes[node, 0]
             before = row
@@ -269,18 +297,33 @@ def mark_waiting(nodes, marks, waiting, lists, counts, now, ends, base):  # type
 
 
 @njit(cache=True, nogil=True)
-def keep_witnesses(nodes, marks, witnesses, count, earliest):  # type: ignore[no-untyped-def]
-    """Drop the exceptions that no waiting match can meet; [node, start, end, last start] rows."""
-    kept = 0
-    for row in range(count):
-        if witnesses[row, 2] > earliest:
-            witnesses[kept] = witnesses[row]
-            kept += 1
+def keep_witnesses(nodes, marks, witnesses, heads, earliest):  # type: ignore[no-untyped-def]
+    """Drop the exceptions that no waiting match can meet; how many rows are left.
+
+    What is kept moves together; every operator's list stays the latest first.
+    """
+    kept = np.empty_like(witnesses)
+    count = 0
+    for operator in range(heads.shape[0]):
+        row = heads[operator]
+        heads[operator] = -1
+        last = -1
+        while row >= 0 and witnesses[row, 2] > earliest:
+            kept[count] = witnesses[row]
+            kept[count, 4] = -1
+            if last < 0:
+                heads[operator] = count
+            else:
+                kept[last, 4] = count
+            last = count
+            count += 1
             node = witnesses[row, 0]
             while node >= 0 and not marks[node]:
                 marks[node] = True
                 node = nodes[node, 0]
-    return kept
+            row = witnesses[row, 4]
+    witnesses[:count] = kept[:count]
+    return count
 
 
 @njit(cache=True, nogil=True)
@@ -300,10 +343,10 @@ def close_ranks(nodes, count, marks):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def renumber(rows, lists, numbers):  # type: ignore[no-untyped-def]
+def renumber(waiting, lists, numbers):  # type: ignore[no-untyped-def]
     """New numbers for the nodes of all waiting rows."""
     for bucket in range(lists.shape[0]):
         row = lists[bucket, 0]
         while row >= 0:
-            rows[row, NODE] = numbers[rows[row, NODE]]
-            row = rows[row, NEXT]
+            waiting[row, NODE] = numbers[waiting[row, NODE]]
+            row = waiting[row, NEXT]

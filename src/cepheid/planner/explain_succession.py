@@ -18,7 +18,8 @@ from cepheid.algebra.pattern import (
     bound_variables,
     walk,
 )
-from cepheid.kernels.succession_source import succession_source
+from cepheid.kernels.succession_shape import table
+from cepheid.kernels.succession_source import condition_source
 from cepheid.model.event_time import duration_text
 from cepheid.optimizer.cost_comparison import compare_costs, shape_text
 from cepheid.planner.prepare import Prepared, costs_of
@@ -30,10 +31,11 @@ def succession_lines(prepared: Prepared, layout: SuccessionLayout) -> Iterator[s
     """The plan's section of `explain`."""
     plan = prepared.plan
     assert isinstance(plan, SuccessionPlan)
-    digest = blake2b(succession_source(layout.shape).encode(), digest_size=4).hexdigest()
+    source = condition_source(table(layout.shape).conditions)
+    digest = blake2b(source.encode(), digest_size=4).hexdigest()
     yield "Plan"
     rows = [
-        ("path", f"compiled kernel {digest}: {len(layout.shape.operators)} operators fused"),
+        ("path", f"compiled kernel, {len(layout.shape.operators)} operators, conditions {digest}"),
         ("shape", shape_text(plan.pattern)),
         ("key", _key(plan)),
         ("window", _window(plan, prepared)),

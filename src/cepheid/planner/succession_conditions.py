@@ -27,6 +27,7 @@ from cepheid.algebra.expression import (
     variables,
     walk,
 )
+from cepheid.kernels.match_nodes import FACTS
 from cepheid.kernels.succession_shape import ALWAYS, Condition
 from cepheid.model.errors import QueryError
 from cepheid.planner.kernel_expression import KernelSource, StringConstant, TypeOf, is_native
@@ -45,7 +46,8 @@ class Conditions:
 
     numbers: Mapping[str, int]
     type_of_column: TypeOf
-    columns: dict[str, int] = field(default_factory=dict)
+    whole: dict[str, int] = field(default_factory=dict)
+    real: dict[str, int] = field(default_factory=dict)
     computed: list[tuple[str, Expression]] = field(default_factory=list)
     ints: list[int | StringConstant] = field(default_factory=list)
     floats: list[float] = field(default_factory=list)
@@ -78,9 +80,28 @@ class Conditions:
             return ScalarType.INT
         return self.type_of_column("", name)
 
-    def column(self, name: str) -> int:
-        """The number of a column in the kernel."""
-        return self.columns.setdefault(name, len(self.columns))
+    def within(self, first: str, second: str, window: int) -> Condition:
+        """Whether a match's events of two variables end within `window` of each other."""
+        self.ints.append(window)
+        limit = f"ci[{len(self.ints) - 1}]"
+        lines = tuple(
+            f"{event} = latest(nodes, m, {self.numbers[variable]})"
+            for event, variable in (("e", first), ("f", second))
+        )
+        apart = "abs(facts[END, e - base] - facts[END, f - base])"
+        return Condition(lines, f"e >= 0 and f >= 0 and {apart} <= {limit}")
+
+    def column(self, name: str) -> str:
+        """A column of the kernel: floats have a table of their own, others follow the facts."""
+        if self.type_of(name) is ScalarType.FLOAT:
+            return f"numbers[{self.real.setdefault(name, len(self.real))}, "
+        return f"facts[{FACTS + self.whole.setdefault(name, len(self.whole))}, "
+
+    def place(self, name: str) -> str:
+        """A column's name inside the names of local variables."""
+        if self.type_of(name) is ScalarType.FLOAT:
+            return f"r{self.real.setdefault(name, len(self.real))}"
+        return f"w{self.whole.setdefault(name, len(self.whole))}"
 
     def computed_test(self, test: Expression) -> str:
         """The name of the column that holds a test's answer for each event."""
@@ -182,7 +203,7 @@ class _Body:
 
     def value(self, variable: str, name: str, side: str) -> str:
         """The local name of an attribute of the last event of a variable in `m` or `q`."""
-        local = f"v{self.of.numbers[variable]}_{self.of.column(name)}"
+        local = f"v{self.of.numbers[variable]}_{self.of.place(name)}"
         if local not in self._known:
             self._known.add(local)
             event = f"e{self.of.numbers[variable]}"
@@ -199,7 +220,7 @@ class _Body:
 
     def _back_name(self, variable: str, name: str) -> str:
         kind = "l" if variable[0] == _LAST else "a"
-        return f"{kind}{self.of.numbers[variable[1:]]}_{self.of.column(name)}"
+        return f"{kind}{self.of.numbers[variable[1:]]}_{self.of.place(name)}"
 
     def _look_up(self, variable: str, name: str) -> str:
         return f"{self._back_name(variable, name)} = {self._fetched(name, 'e')}"
@@ -207,7 +228,7 @@ class _Body:
     def _fetched(self, name: str, event: str) -> str:
         kind = self.of.type_of(name)
         undefined = "np.nan" if kind is ScalarType.FLOAT else "NULL_INT"
-        return f"c{self.of.column(name)}[{event} - base] if {event} >= 0 else {undefined}"
+        return f"{self.of.column(name)}{event} - base] if {event} >= 0 else {undefined}"
 
     def _fresh(self) -> int:
         self._names += 1

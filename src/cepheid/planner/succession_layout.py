@@ -36,9 +36,7 @@ from cepheid.kernels.succession_shape import (
 )
 from cepheid.planner.kernel_expression import StringConstant
 from cepheid.planner.succession_conditions import Conditions
-from cepheid.planner.succession_plan import SuccessionPlan, equalities
-
-_DTYPE = {ScalarType.FLOAT: "float64"}
+from cepheid.planner.succession_plan import SuccessionPlan, equalities, length_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +46,7 @@ class SuccessionLayout:
     Bit b of a row's mask says that the row may fill component b. `bit_tests` are own tests of
     components, `computed` other tests of single events, both worked out as columns before the
     kernel. Variables are numbered in the order of the components; a match names them by number.
+    `columns` are the whole numbers (with the codes of strings), then the floats.
     """
 
     plan: SuccessionPlan
@@ -59,7 +58,6 @@ class SuccessionLayout:
     bit_tests: tuple[tuple[int, str, Expression], ...]
     int_constants: tuple[int | StringConstant, ...]
     float_constants: tuple[float, ...]
-    windows: tuple[int, ...]
     most: int
 
     key_attributes: tuple[tuple[str, ...], ...] = ()
@@ -81,16 +79,14 @@ class _Builder:
         self.numbers = {c.variable: n for n, c in enumerate(plan.components)}
         self.conditions = Conditions(self.numbers, lambda _, name: type_of_column(name))
         self.operators: list[Operator] = []
-        self.windows: list[int] = []
         self.most = 0
         self.bit_tests: list[tuple[int, str, Expression]] = []
 
     def build(self) -> SuccessionLayout:
         self._operator(self.plan.pattern, ())
         conditions = self.conditions
-        columns = tuple((name, conditions.type_of(name)) for name in conditions.columns)
-        shape = SuccessionShape(
-            tuple(self.operators), tuple(_DTYPE.get(kind, "int64") for _, kind in columns)
+        columns = tuple(
+            (name, conditions.type_of(name)) for name in (*conditions.whole, *conditions.real)
         )
         bits: dict[str, int] = {}
         of_any = 0
@@ -100,7 +96,7 @@ class _Builder:
             of_any |= 0 if component.types else 1 << bit
         return SuccessionLayout(
             self.plan,
-            shape,
+            SuccessionShape(tuple(self.operators)),
             columns,
             tuple(conditions.computed),
             {name: mask | of_any for name, mask in bits.items()},
@@ -108,7 +104,6 @@ class _Builder:
             tuple(self.bit_tests),
             tuple(conditions.ints),
             tuple(conditions.floats),
-            tuple(self.windows),
             self.most,
         )
 
@@ -168,27 +163,12 @@ class _Builder:
             for one, other in ((within.first, within.second), (within.second, within.first)):
                 waits = other not in bound and (other in coming or other in self.numbers)
                 if one in bound and waits and one is not None:
-                    found.append(Deadline(self.numbers[one], self._window(within)))
+                    found.append(Deadline(self.numbers[one], length_of(within)))
         return tuple(dict.fromkeys(found))
 
-    def _window(self, node: Within) -> int:
-        assert isinstance(node.window, int)
-        length = node.window + node.ticks - (0 if node.inclusive else 1)
-        if length not in self.windows:
-            self.windows.append(length)
-        return self.windows.index(length)
-
     def _within(self, node: Within) -> Condition:
-        number = self._window(node)
         assert node.first is not None and node.second is not None
-        lines = (
-            f"e = latest(nodes, m, {self.numbers[node.first]})",
-            f"f = latest(nodes, m, {self.numbers[node.second]})",
-        )
-        return Condition(
-            lines,
-            f"e >= 0 and f >= 0 and abs(ends[e - base] - ends[f - base]) <= windows[{number}]",
-        )
+        return self.conditions.within(node.first, node.second, length_of(node))
 
     def _repeat(self, node: Plus) -> int:
         operand = self._operator(node.pattern, ())

@@ -161,12 +161,17 @@ def _longest(pattern: Pattern) -> int | None:
     node = pattern
     while not isinstance(node, Atom | Union):
         if isinstance(node, Within) and {node.first, node.second} == {first, last}:
-            assert isinstance(node.window, int)
-            return node.window + node.ticks - (0 if node.inclusive else 1)
+            return length_of(node)
         if isinstance(node, Next | Plus):
             return None
         node = operands(node)[0]
     return None
+
+
+def length_of(node: Within) -> int:
+    """The greatest distance that a window allows."""
+    assert isinstance(node.window, int)
+    return node.window + node.ticks - (0 if node.inclusive else 1)
 
 
 def _first_variable(node: Pattern) -> str | None:
