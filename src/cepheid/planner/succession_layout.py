@@ -36,7 +36,12 @@ from cepheid.kernels.succession_shape import (
 )
 from cepheid.planner.kernel_expression import StringConstant
 from cepheid.planner.succession_conditions import Conditions
-from cepheid.planner.succession_plan import SuccessionPlan, equalities, length_of
+from cepheid.planner.succession_plan import (
+    SuccessionPlan,
+    equalities,
+    last_variable,
+    length_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,13 +161,17 @@ class _Builder:
         )
 
     def _deadlines(self, node: Next, above: tuple[Within, ...]) -> tuple[Deadline, ...]:
-        """How long an instance may wait: until a window it must pass can no longer hold."""
-        bound, coming = bound_variables(node.first), bound_variables(node)
+        """How long an instance may wait: until a window it must pass can no longer hold.
+
+        That is when the other end of the window is still to come, so not for an event in the middle
+        of what comes next: it may lie far before the end of that.
+        """
+        bound, coming = bound_variables(node.first), bound_variables(node.second)
         found = []
         for within in above:
             for one, other in ((within.first, within.second), (within.second, within.first)):
-                waits = other not in bound and (other in coming or other in self.numbers)
-                if one in bound and waits and one is not None:
+                is_ahead = other not in coming or other == last_variable(node.second)
+                if one is not None and one in bound and other not in bound and is_ahead:
                     found.append(Deadline(self.numbers[one], length_of(within)))
         return tuple(dict.fromkeys(found))
 

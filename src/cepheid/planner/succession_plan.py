@@ -155,7 +155,7 @@ def _checked(node: Pattern, check: Callable[[Expression], Expression]) -> Patter
 
 def _longest(pattern: Pattern) -> int | None:
     """How long a match can last at most, if some window spans all of it."""
-    first, last = _first_variable(pattern), _last_variable(pattern)
+    first, last = _first_variable(pattern), last_variable(pattern)
     if first is None or first == last:
         return 0 if isinstance(pattern, Atom) else None
     node = pattern
@@ -187,14 +187,15 @@ def _first_variable(node: Pattern) -> str | None:
             return None
 
 
-def _last_variable(node: Pattern) -> str | None:
+def last_variable(node: Pattern) -> str | None:
+    """The variable of the last event of every match; None where that differs."""
     match node:
         case Atom():
             return node.variable
         case Filter() | Within() | Except() | Plus():
-            return _last_variable(node.pattern)
+            return last_variable(node.pattern)
         case Next():
-            return _last_variable(node.second)
+            return last_variable(node.second)
         case _:
             return None
 
