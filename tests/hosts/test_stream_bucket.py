@@ -88,6 +88,16 @@ SHAPES = {
         QUERY silences EVENT SEQ(A x, !(B n)) WHERE [k] WITHIN 5 RETURN Silence(x.k, x.v AS a)
         EVENT SEQ(Silence s, B y, C z) WHERE [k] WITHIN 15 RETURN s.k, s.a, y.v, z.v AS c""",
     "no window": "EVENT SEQ(A x, B y) WHERE [k] AND x.v = 1 AND y.v = 2",
+    "successors": "SELECT * FROM A x; B y; C z WHERE FILTER(x.k = y.k), FILTER(y.k = z.k)",
+    "successors and a window": """
+        SELECT * FROM A x; (B y; C z)
+        WHERE FILTER(x.k = y.k), FILTER(y.k = z.k), y.v <= z.v, (x, z) OCCURS WITHIN 15""",
+    "successors without a key": "SELECT * FROM (A x | B y); C z WHERE z.v > 0",
+    "runs": "SELECT * FROM A x+; B y WHERE FILTER(PREV(x.k) = x.k), FILTER(x.k = y.k)",
+    "an exception": "SELECT * FROM A x; (B y \\ C n) WHERE FILTER(x.k = y.k), n.k = x.k",
+    "results of successors": """
+        QUERY pairs SELECT x.k, y.v FROM A x; B y WHERE FILTER(x.k = y.k)
+        SELECT p.k, p.v, z.v AS c FROM pairs p; C z WHERE FILTER(p.k = z.k)""",
 }
 
 
@@ -105,7 +115,7 @@ def dense_rows(r: random.Random, size: int = 40) -> list[Row]:
     return rows
 
 
-QUICK = ("two", "negated end")
+QUICK = ("two", "negated end", "successors", "an exception")
 """Each shape compiles kernels of its own, for seconds: the others run with the slow tests."""
 
 

@@ -183,7 +183,7 @@ def _divide(
     notes: list[str],
 ) -> Division:
     program, options = tests[0].program, tests[0].options
-    if isinstance(key, KeyByType):
+    if isinstance(key, KeyByType) and not all(stage.is_succession for stage in program.stages):
         key = _key_all_events_have(key, kept, tests, notes)
     if isinstance(key, KeyByType):
         notes.append(f"divided by the key {key} into {_partition_note(needed, options)}")
