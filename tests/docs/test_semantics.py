@@ -158,6 +158,7 @@ def test_the_limits_are_the_real_ones() -> None:
         "too-many-comparisons": limits.MOST_COMPARISONS,
         "too-deep": expression_text.MAX_DEPTH,
         "too-many-live-events": defaults.live_events,
+        "too-many-instances": defaults.live_events,
         "too-many-matches": defaults.matches_per_table,
     }
     for field in fields(Limits):
