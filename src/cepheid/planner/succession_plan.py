@@ -257,7 +257,7 @@ def shared_key(plan: SuccessionPlan) -> dict[str, str] | None:
         for variable, name in sorted(members):
             attribute.setdefault(variable, name)
         if _divides(plan.pattern, attribute):
-            return attribute
+            return {c.variable: attribute[c.variable] for c in plan.components}
     return None
 
 
