@@ -194,13 +194,16 @@ class Detector:
 
     def _identity(self) -> dict[str, Any]:
         o = self.options
-        return {
+        identity: dict[str, Any] = {
             "text": self.query.source.text,
             "name": self.query.name,
             "columns": [o.type, o.time, o.start, o.end, o.id],
             "meaning": [str(o.tick), o.discrete, o.tie, str(o.lateness), o.close_at_end],
             "params": {k: repr(v) for k, v in sorted(o.params.items())},
         }
+        if o.cap is not None or o.failures:  # else as it was, so that older snapshots are known
+            identity["successors"] = [o.cap, o.failures]
+        return identity
 
     # -- for hosts that keep the state themselves ------------------------------------------------
 

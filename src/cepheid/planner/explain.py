@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from cepheid.algebra.expression import (
     Absent,
+    Duration,
     Expression,
     ScalarType,
     attributes,
@@ -18,7 +19,7 @@ from cepheid.algebra.expression import (
     variables,
 )
 from cepheid.algebra.expression_text import expression_text
-from cepheid.algebra.pattern import Duration, Pattern, walk
+from cepheid.algebra.pattern import Pattern, walk
 from cepheid.algebra.query import Query
 from cepheid.algebra.text import to_text
 from cepheid.kernels.multi_source import MultiShape, multi_source

@@ -17,13 +17,13 @@ from cepheid.algebra.expression import (
     Every,
     Expression,
     Previous,
+    Window,
     conjunction,
     variables,
     walk,
 )
 from cepheid.algebra.pattern import (
     Atom,
-    Duration,
     Except,
     Filter,
     Measure,
@@ -65,7 +65,7 @@ class TimeLimit:
 
     first: str
     second: str
-    window: Duration
+    window: Window
     skips: bool
     span: Span
 
