@@ -31,10 +31,15 @@ class DerivedEvents:
 def derived_events(
     table: pa.Table, lacks: Mapping[str, np.ndarray], query: Query, options: Options
 ) -> DerivedEvents:
-    """Matches as events of their query's type, at the time the match ends."""
+    """Matches as events of their query's type, at the time the match ends.
+
+    Among events that last they begin with the match, if the language says so.
+    """
     names = [name for name, _ in (query.output.attributes if query.output else ())]
     kept = {name: table.column(name) for name in names}
     kept[options.end_column] = table.column("end")
+    if options.start is not None:
+        kept[options.start] = table.column("start" if query.lasting else "end")
     kept[options.type] = pa.chunked_array([pa.repeat(pa.scalar(query.event_type), len(table))])
     if options.id is not None and options.id not in kept:
         kept[options.id] = table.column("match_id")
@@ -62,7 +67,7 @@ def with_derived(
     whole = pa.concat_tables(_agreeing(parts), promote_options="permissive")
     lacking: dict[str, np.ndarray] = {}
     for name in whole.column_names:
-        if name not in (options.type, options.end_column, options.id):
+        if name not in (options.type, options.start, options.end_column, options.id):
             everywhere = [np.full(len(p), name not in p.column_names, np.bool_) for p in parts]
             known = [own.get(name, all_) for own, all_ in zip(lacks, everywhere, strict=True)]
             lacking[name] = np.concatenate(known)

@@ -14,6 +14,7 @@ from cepheid.hosts.derived_events import DerivedEvents, derived_events, with_der
 from cepheid.hosts.ingest import EventBatch, event_batches
 from cepheid.hosts.live_engine import BEGINNING, END_OF_TIME, LiveEngine
 from cepheid.hosts.matches import Matches
+from cepheid.hosts.registered_events import registered_events
 from cepheid.hosts.sequence_engine import SequenceEngine
 from cepheid.hosts.set_aside import SetAside, SideOutput, event_times
 from cepheid.hosts.snapshot import pack, read_events, unpack, write_events
@@ -23,6 +24,7 @@ from cepheid.model.errors import OptionError, QueryError, StateError
 from cepheid.model.options import Options, make_options
 from cepheid.planner.compiled_query import CompiledQuery, compile_text
 from cepheid.planner.prepare import prepare
+from cepheid.planner.registered_sources import Registrations, registrations_of
 
 _DRIVEN_FROM_OUTSIDE = END_OF_TIME
 """A lateness no event reaches: the watermark moves only when it is told to."""
@@ -41,12 +43,11 @@ class Detector:
 
     def __init__(self, query: CompiledQuery | str, **options: Any) -> None:
         """Options as for `cepheid.detect` (docs/semantics.md#options)."""
-        self._setup(
-            compile_text(query) if isinstance(query, str) else query,
-            make_options(options),
-            None,
-            False,
-        )
+        compiled = compile_text(query) if isinstance(query, str) else query
+        given = make_options(options)
+        registrations = registrations_of(compiled, given)
+        known = given if registrations is None else registrations.options
+        self._setup(compiled, known, None, False, registrations)
 
     def _setup(
         self,
@@ -54,9 +55,11 @@ class Detector:
         options: Options,
         first_events: tuple[int, int] | None,
         driven: bool,
+        registrations: Registrations | None = None,
     ) -> None:
         self.query = query
         self.options = options
+        self._registrations = registrations
         self._first_events = first_events
         self._driven = driven
         self._stages = query.stages(options)
@@ -80,6 +83,7 @@ class Detector:
 
     def feed(self, events: Any) -> Matches:
         """Take events; returns the matches that became final with them."""
+        events = registered_events(events, self._registrations)
         if isinstance(events, pa.Table | pa.RecordBatch) and not self._engines:
             self._start(events.schema, False)
         if type(events) is pa.RecordBatch and events.num_rows:  # the common case, no detours
@@ -322,6 +326,9 @@ def _as_time(value: Any) -> int:
 
 def detect_in_process(events: Any, query: CompiledQuery, options: Options) -> pa.Table:
     """All matches in a finite history; events may come in any order."""
+    registrations = registrations_of(query, options)
+    if registrations is not None:
+        events, options = registered_events(events, registrations), registrations.options
     detector = Detector.for_host(query, options, driven=False)
     batches = list(event_batches(events, options))
     if not batches and isinstance(events, pa.Table | pa.RecordBatch):
