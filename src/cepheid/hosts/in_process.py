@@ -326,19 +326,26 @@ def _as_time(value: Any) -> int:
 
 def detect_in_process(events: Any, query: CompiledQuery, options: Options) -> pa.Table:
     """All matches in a finite history; events may come in any order."""
+    detector, batches = as_history(events, query, options)
+    found = [*(detector.feed(batch) for batch in batches), detector.close()]
+    whole = found[0]
+    for more in found[1:]:
+        whole = whole + more
+    return whole.table()
+
+
+def as_history(
+    events: Any, query: CompiledQuery, options: Options
+) -> tuple[Detector, list[EventBatch]]:
+    """A detector, and all events in time order to feed it with before it is closed."""
     registrations = registrations_of(query, options)
     if registrations is not None:
         events, options = registered_events(events, registrations), registrations.options
     detector = Detector.for_host(query, options, driven=False)
     batches = list(event_batches(events, options))
     if not batches and isinstance(events, pa.Table | pa.RecordBatch):
-        return detector.feed(events).table()
-    found = [detector.feed(batch) for batch in _in_time_order(batches, options)]
-    found.append(detector.close())
-    whole = found[0]
-    for more in found[1:]:
-        whole = whole + more
-    return whole.table()
+        detector.feed(events)  # tells the columns
+    return detector, _in_time_order(batches, options)
 
 
 def _in_time_order(batches: list[EventBatch], options: Options) -> list[EventBatch]:

@@ -87,12 +87,14 @@ class Sink:
     """A registered sink, which gets the results of the query of its name; `path` is a FILE's.
 
     `fields` are the attributes that it asks for, None when it takes whatever the query gives.
+    `place` is where a text says so, for messages.
     """
 
     name: str
     kind: SinkKind = SinkKind.TABLE
     path: str | None = None
     fields: tuple[tuple[str, AttributeType], ...] | None = None
+    place: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,4 +214,5 @@ def _sink(sink: SinkRegistration, findings: Findings) -> Sink:
                 else "write file before the path, or leave it out",
             )
     fields = None if sink.fields is None else tuple(_schema(sink.fields, findings).items())
-    return Sink(sink.name.text, kind, None if sink.path is None else sink.path.value, fields)
+    path = None if sink.path is None else sink.path.value
+    return Sink(sink.name.text, kind, path, fields, (sink.path or sink.name).span)

@@ -13,11 +13,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cepheid import CompiledQuery
-from cepheid.cli.run_request import RunRequest
 from cepheid.hosts.plain_types import python_rows
-from cepheid.model.options import Options, make_options
+from cepheid.model.options import Options
+from cepheid.planner.compiled_query import CompiledQuery
 from cepheid.planner.prepare import Prepared, prepare
+from cepheid.planner.registered_sources import registrations_of
 from cepheid.planner.sequence_plan import find_key
 from cepheid.planner.succession_plan import SuccessionPlan, shared_key
 from cepheid.report.time_axis import DAY, MILLISECOND, SECOND, TimeScale
@@ -39,19 +39,33 @@ class Shown:
 
 
 def show_matches_of(
-    request: RunRequest, compiled: CompiledQuery, matches: pa.Table, total: int
+    compiled: CompiledQuery,
+    options: Options,
+    matches: pa.Table,
+    total: int,
+    *,
+    attributes: Sequence[str] | None = None,
+    title: str | None = None,
+    hint: str = "",
 ) -> None:
-    """Print the matches of a run: keys once, and of each event what the query tests."""
-    options = make_options(request.options)
+    """Print the matches of a query: keys once, and of each event what the query tests.
+
+    `attributes` are shown instead of the latter; `hint` tells how to see those that are not shown.
+    """
+    registrations = registrations_of(compiled, options)
+    options = options if registrations is None else registrations.options
     keys, tested = _attributes_of(compiled, options, matches)
     shown = Shown(
         time=options.end_column,
         type=options.type,
         id=options.id,
         keys=keys,
-        attributes=tested if request.show is None else request.show,
+        attributes=tested if attributes is None else attributes,
     )
-    show_matches(matches, total, shown, Console())
+    console = Console()
+    if title is not None:
+        console.print(Text(title, style="bold"))
+    show_matches(matches, total, shown, console, hint)
 
 
 def _attributes_of(
@@ -81,7 +95,9 @@ def _key_attributes(prepared: Prepared) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for names in key.of.values() for name in names))
 
 
-def show_matches(matches: pa.Table, total: int, shown: Shown, console: Console) -> None:
+def show_matches(
+    matches: pa.Table, total: int, shown: Shown, console: Console, hint: str = ""
+) -> None:
     """Print the first matches and how many there are in all."""
     if total == 0:
         console.print("no matches")
@@ -94,13 +110,13 @@ def show_matches(matches: pa.Table, total: int, shown: Shown, console: Console) 
         console.print(_events_table(rows, variables, shown))
     elif rows:
         console.print(_values_table(matches, rows))
-    console.print(_count(len(rows), total))
+    console.print(_count(len(rows), total, hint))
 
 
-def _count(shown: int, total: int) -> Text:
+def _count(shown: int, total: int, hint: str) -> Text:
     if shown < total:
         text = Text(f"{total:,} matches, the first {shown:,} shown")
-        text.append("; --limit shows more, --out writes them all", style="dim")
+        text.append(hint, style="dim")
         return text
     return Text("1 match" if total == 1 else f"{total:,} matches")
 
