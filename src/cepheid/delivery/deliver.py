@@ -51,6 +51,7 @@ class Delivery:
         self._options = options
         self._sinks = _opened(compiled, self._queries, dict(sinks or {}))
         self._detectors = {name: Detector(each, **options) for name, each in self._queries.items()}
+        self._tables: dict[str, pa.Table] | None = None
         self._open = ExitStack()
         for sink in self._sinks.values():
             self._open.enter_context(sink)
@@ -67,6 +68,8 @@ class Delivery:
 
     def close(self) -> dict[str, pa.Table]:
         """End of input: what is written is whole now. Returns the results of `table` sinks."""
+        if self._tables is not None:
+            return self._tables
         for name, detector in self._detectors.items():
             self._sinks[name].accept(detector.close())
         return self._finished()
@@ -82,7 +85,7 @@ class Delivery:
 
     def _finished(self) -> dict[str, pa.Table]:
         self._open.close()
-        tables = {}
+        self._tables = tables = {}
         for name, sink in self._sinks.items():
             if isinstance(sink, Collected):
                 tables[name] = sink.table

@@ -23,6 +23,7 @@ from cepheid.planner.succession_plan import SuccessionPlan, shared_key
 from cepheid.report.time_axis import DAY, MILLISECOND, SECOND, TimeScale
 
 _MOST_ATTRIBUTES = 3
+_MOST_OF_A_RUN = 4
 _LEAST_WIDTH = 100
 _COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "red")
 
@@ -72,10 +73,11 @@ def _attributes_of(
     compiled: CompiledQuery, options: Options, matches: pa.Table
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The attributes of the key, and the others that the query's conditions name."""
-    variables = [f.type for f in matches.schema if pa.types.is_struct(f.type)]
-    if not variables:
+    names = _variables(matches.schema)
+    if not names:
         return (), ()
-    event = variables[0]
+    kind = matches.schema.field(names[0]).type
+    event = kind.value_type if pa.types.is_list(kind) else kind
     schema = pa.schema([event.field(i) for i in range(event.num_fields)])
     query = compiled.stages(options)[-1]
     prepared = prepare(
@@ -105,7 +107,7 @@ def show_matches(
     if console.width < _LEAST_WIDTH and not console.is_terminal:
         console.width = _LEAST_WIDTH
     rows = sorted(python_rows(matches), key=lambda row: (row["end"], row["start"]))
-    variables = [f.name for f in matches.schema if pa.types.is_struct(f.type)]
+    variables = _variables(matches.schema)
     if rows and variables:
         console.print(_events_table(rows, variables, shown))
     elif rows:
@@ -129,7 +131,7 @@ def _events_table(rows: list[dict[str, Any]], variables: list[str], shown: Shown
     for key in keys:
         table.add_column(key, style="bold")
     for number, variable in enumerate(variables):
-        kinds = {row[variable].get(shown.type) for row in rows if row[variable]}
+        kinds = {event.get(shown.type) for row in rows for event in _events(row, variable)}
         kind = f"\n[dim]{kinds.pop()}[/dim]" if len(kinds) == 1 else ""
         table.add_column(f"{variable}{kind}", style=_COLOURS[number % len(_COLOURS)])
     has_length = any(row["start"] != row["end"] for row in rows)
@@ -138,7 +140,7 @@ def _events_table(rows: list[dict[str, Any]], variables: list[str], shown: Shown
     others = [name for name in shown.attributes if name not in keys]
     for row in rows:
         cells = [_value(_first(row, variables, key)) for key in keys]
-        cells += [_event(row[variable], form, shown, others) for variable in variables]
+        cells += [_cell(_events(row, variable), form, shown, others) for variable in variables]
         if has_length:
             cells.append(scale.duration(scale.number(row["end"]) - scale.number(row["start"])))
         table.add_row(*cells)
@@ -170,10 +172,11 @@ class _TimeForm:
         cls, rows: list[dict[str, Any]], variables: list[str], time: str, scale: TimeScale
     ) -> _TimeForm:
         moments = [
-            scale.number(row[variable][time])
+            scale.number(event[time])
             for row in rows
             for variable in variables
-            if row[variable] and row[variable].get(time) is not None
+            for event in _events(row, variable)
+            if event.get(time) is not None
         ]
         precision = next(
             step
@@ -188,11 +191,35 @@ class _TimeForm:
         return self.scale.instant(number, precision=self.precision, with_date=self.with_date)
 
 
-def _event(
-    event: dict[str, Any] | None, form: _TimeForm, shown: Shown, attributes: Sequence[str]
+def _variables(schema: pa.Schema) -> list[str]:
+    """The columns that hold an event, or the list of events of an iterated variable."""
+    return [
+        field.name
+        for field in schema
+        if pa.types.is_struct(field.type)
+        or (pa.types.is_list(field.type) and pa.types.is_struct(field.type.value_type))
+    ]
+
+
+def _events(row: dict[str, Any], variable: str) -> list[dict[str, Any]]:
+    """The events of a variable in a match, none if it is not bound."""
+    value = row[variable]
+    if not value:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def _cell(
+    events: list[dict[str, Any]], form: _TimeForm, shown: Shown, attributes: Sequence[str]
 ) -> str:
-    if event is None:
-        return "-"
+    """One event, or of a run the first and the last events and how many there are."""
+    texts = [_event(event, form, shown, attributes) for event in events]
+    if len(texts) > _MOST_OF_A_RUN:
+        texts = [texts[0], "…", texts[-1], f"({len(events)})"]
+    return "\n".join(texts) or "-"
+
+
+def _event(event: dict[str, Any], form: _TimeForm, shown: Shown, attributes: Sequence[str]) -> str:
     time = form.text(event[shown.time])
     words = [time if shown.id is None else f"{_value(event.get(shown.id))}@{time}"]
     for attribute in attributes[:_MOST_ATTRIBUTES]:
@@ -203,14 +230,13 @@ def _event(
 
 
 def _same(row: dict[str, Any], variables: list[str], key: str) -> bool:
-    values = {
-        row[variable][key] for variable in variables if row[variable] and key in row[variable]
-    }
-    return len(values) == 1
+    every = [event for variable in variables for event in _events(row, variable)]
+    return len({event[key] for event in every if key in event}) == 1
 
 
 def _first(row: dict[str, Any], variables: list[str], key: str) -> Any:
-    return next((row[v][key] for v in variables if row[v] and row[v].get(key) is not None), None)
+    every = (event[key] for v in variables for event in _events(row, v) if key in event)
+    return next((value for value in every if value is not None), None)
 
 
 def _value(value: Any) -> str:
