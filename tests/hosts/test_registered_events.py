@@ -168,6 +168,31 @@ def test_a_clock_error_of_time_stamps(unit: str) -> None:
     assert (row["start"], row["end"]) == (at - error, at + error)
 
 
+def test_times_that_are_none_are_set_aside() -> None:
+    text = "register source t schema (v) time at SELECT * FROM t"
+    table = pa.table({"v": [1, 2, 3], "at": pa.array([5, None, 2**64 - 1], pa.uint64())})
+    for given in (text, text.replace("time at", "time at clock error 1")):
+        detector = cepheid.Detector(given)
+        assert len([*detector.feed(table), *detector.close()]) == 1
+        assert detector.quarantined.count == 2
+
+
+def test_coded_texts_of_several_sources() -> None:
+    text = """register source A schema (k string) from (one AS k)
+    register source B schema (k string) from (other AS k)
+    SELECT * FROM A; B WHERE FILTER(A.k = B.k)"""
+    records = wide(
+        {"type": "A", "ts": 1, "one": "x", "other": None},
+        {"type": "B", "ts": 2, "one": None, "other": "y"},
+        {"type": "B", "ts": 3, "one": "y", "other": "x"},
+    )
+    for name in ("one", "other"):
+        at = records.column_names.index(name)
+        records = records.set_column(at, name, records[name].dictionary_encode())
+    (row,) = cepheid.detect(records, text).to_pylist()
+    assert (row["A"]["k"], row["B"]["k"], row["end"]) == ("x", "x", 3)
+
+
 def test_records_that_last() -> None:
     text = """register source call schema (who) time began to ended
     register source tap schema (who) time at

@@ -56,3 +56,16 @@ def test_clock_errors_make_the_same_intervals(spark: SparkSession) -> None:
         frame = spark.createDataFrame(table, spark_schema(table.schema))
         there = rows_of(cepheid.detect(frame, text))
         assert there == rows_of(cepheid.detect(table, text))
+
+
+def test_a_stream_keeps_its_watermark_under_the_name_of_the_schema(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    columns = "`account no` string, value long, booked_at timestamp"
+    frame = spark.readStream.schema(columns).parquet(str(tmp_path))
+    marked = frame.withWatermark("booked_at", "1 minute")
+    assert "watermark: the stream's own" in explain_spark(marked, FRAUDS)
+    assert "watermark: set here" in explain_spark(frame, FRAUDS)
+    found = cepheid.detect(marked, FRAUDS)
+    assert found.isStreaming
+    assert found.columns == ["match_id", "query", "start", "end", "acc", "amount"]

@@ -67,7 +67,8 @@ def _read(
     reader = spark.read
     if kind == "csv":
         reader = reader.option("header", True).option("inferSchema", True)
-    events = reader.format(kind).load(path)
+    # The JVM may have been started in another working folder.
+    events = reader.format(kind).load(path if files is None else str(files.path.resolve()))
     options = make_options(request.options)
     registered = compiled.program.catalogue.sources.values()
     own = {name for source in registered for name in source.time}

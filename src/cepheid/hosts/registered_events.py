@@ -105,9 +105,10 @@ class _Batch:
             if schema.get_field_index(name) < 0:
                 continue  # no dict has it so far
             kind = schema.field(name).type
-            columns[name] = self._column(parts, kind)
+            is_time = name in (options.start, options.end_column)
+            columns[name] = self._column(parts, kind, is_time)
             is_mixed = is_mixed or len(parts) > 1
-            if is_open and name not in (options.start, options.end_column, options.id):
+            if is_open and not is_time and name != options.id:
                 lacks[name] = self._lacking(parts)
         batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
         if is_mixed and self._source is None:
@@ -134,22 +135,24 @@ class _Batch:
     def _are_of(self, sources: Sequence[str]) -> pa.Array:
         return pc.is_in(self._kinds(), pa.array(sources, pa.string()))
 
-    def _column(self, parts: Sequence[Part], kind: pa.DataType) -> pa.Array:
+    def _column(self, parts: Sequence[Part], kind: pa.DataType, is_time: bool) -> pa.Array:
         """The column that the records' type chooses among the parts, else the first."""
-        column = self._part(parts[0], kind)
+        column = self._part(parts[0], kind, is_time)
         for part in parts[1:]:
-            column = pc.if_else(self._are_of(part.sources), self._part(part, kind), column)
+            column = pc.if_else(self._are_of(part.sources), self._part(part, kind, is_time), column)
         return column
 
-    def _part(self, part: Part, kind: pa.DataType) -> pa.Array:
+    def _part(self, part: Part, kind: pa.DataType, is_time: bool) -> pa.Array:
         if self._batch.schema.get_field_index(part.own) < 0:
             return pa.nulls(self._batch.num_rows, kind)
         column = self._batch.column(part.own)
         error = self._registrations.clock_error(part, column.type)
-        if error:
+        if column.type == kind and not error:
+            return column
+        if is_time:  # what no time can be becomes null, and is set aside as ever
             times, missing = time_numbers(column, part.own)
             return pa.array(times + error, pa.int64(), mask=missing).cast(kind)
-        return column if column.type == kind else column.cast(kind, safe=False)
+        return column.cast(kind, safe=False)
 
     def _lacking(self, parts: Sequence[Part]) -> np.ndarray:
         """The rows of dicts that do not have what the column is made of."""

@@ -311,8 +311,9 @@ def _time_type(kind: pa.DataType, wrong: CepheidError | None = None) -> pa.DataT
 
 
 def _common_type(kinds: list[pa.DataType], column: str) -> pa.DataType:
-    if all(kind == kinds[0] for kind in kinds):
+    if len(kinds) == 1:
         return kinds[0]
+    # Values of several columns are chosen among, which codes of several dictionaries can't be.
     plain = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in kinds]
     try:
         whole = pa.unify_schemas(
