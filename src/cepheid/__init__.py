@@ -5,14 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cepheid.delivery.deliver import Delivery, deliver
     from cepheid.session import CompiledQuery, Detector, compile, detect, scan
 
 __version__ = "0.1.0"
-__all__ = ["CompiledQuery", "Detector", "compile", "detect", "scan"]
+__all__ = ["CompiledQuery", "Delivery", "Detector", "compile", "deliver", "detect", "scan"]
+_DELIVERY = ("Delivery", "deliver")
 
 
 def __getattr__(name: str) -> Any:
     """Public names are loaded on first use: importing cepheid costs nothing."""
+    if name in _DELIVERY:
+        from cepheid.delivery import deliver as delivery  # noqa: PLC0415 (as below)
+
+        return getattr(delivery, name)
     if name in __all__:
         from cepheid import session  # noqa: PLC0415 (loads numba; only when something is used)
 

@@ -26,15 +26,15 @@ def detect(events: Any, query: CompiledQuery | str, **options: Any) -> Any:
     """All matches of a query in the events.
 
     Events: pyarrow Table, pandas DataFrame, list of dicts, Spark DataFrame (batch or streaming), or
-    a dict of those by type. Returns a pyarrow Table (pandas in, pandas out), or a lazy Spark
-    DataFrame for Spark input.
+    a dict of those by type or by registered source. Returns a pyarrow Table (pandas in, pandas
+    out), or a lazy Spark DataFrame for Spark input.
 
     >>> table = detect([{"type": "A", "ts": 1}, {"type": "B", "ts": 2}], "EVENT SEQ(A x, B y)")
     >>> table.column("x").to_pylist()
     [{'type': 'A', 'ts': 1}]
     """
     compiled = compile_text(query) if isinstance(query, str) else query
-    if _is_spark(events):
+    if is_spark(events):
         from cepheid.hosts.spark import detect_spark  # noqa: PLC0415 (pyspark's one door)
 
         return detect_spark(events, compiled, make_options(options))
@@ -50,7 +50,8 @@ def scan(spark: Any, path: Any, query: CompiledQuery | str, **options: Any) -> A
     return scan_spark(spark, path, compiled, make_options(options))
 
 
-def _is_spark(events: Any) -> bool:
+def is_spark(events: Any) -> bool:
+    """Whether events are a Spark DataFrame, or a dict that has one."""
     if isinstance(events, dict):
-        return any(_is_spark(part) for part in events.values())
+        return any(is_spark(part) for part in events.values())
     return type(events).__module__.startswith("pyspark.") and not isinstance(events, pa.Table)

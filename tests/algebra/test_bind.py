@@ -135,3 +135,11 @@ def test_bound_patterns_hold_neither_durations_nor_parameters(pattern: pt.Patter
     assert collect_parameters(closed) == ()
     assert "Duration(" not in repr(closed)
     assert bind(closed, SECONDS, {}) == closed
+
+
+def test_the_window_of_a_time_atom_is_bound() -> None:
+    pattern = from_text("Next(Atom([A], x), Atom([B], y), test=not apart(x, y, :w min))")
+    assert collect_parameters(pattern) == ("w",)
+    closed = bind(pattern, TimeDomain(is_timestamp=True), {"w": 2})
+    assert to_text(closed).endswith("test=not apart(x, y, 120000000))")
+    assert bind(closed, TimeDomain(is_timestamp=True), {}) == closed

@@ -65,9 +65,9 @@ def test_open_and_closed_windows_differ() -> None:
         return node.delay
 
     assert delay("10") == 10
-    assert delay("10 ticks") == pt.Duration(10)
-    assert delay("1.5 hours") == pt.Duration(1.5, "hours")
-    assert delay(":w min") == pt.Duration(ex.Parameter("w"), "min")
+    assert delay("10 ticks") == ex.Duration(10)
+    assert delay("1.5 hours") == ex.Duration(1.5, "hours")
+    assert delay(":w min") == ex.Duration(ex.Parameter("w"), "min")
 
 
 @pytest.mark.parametrize(

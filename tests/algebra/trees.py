@@ -13,12 +13,19 @@ names = st.one_of(
 )
 numbers = st.one_of(st.integers(-(2**63), 2**63), st.floats(allow_nan=False))
 literals = st.one_of(st.none(), st.booleans(), numbers, st.text(max_size=6)).map(ex.Literal)
+durations = st.builds(
+    ex.Duration,
+    st.one_of(st.integers(0, 10**6), st.floats(0, 1e6), st.builds(ex.Parameter, names)),
+    st.one_of(st.none(), st.sampled_from(["s", "hours", "ticks", "or"]), names),
+)
+windows = st.one_of(st.integers(0, 2**40), durations)
 leaves = st.one_of(
     literals,
     st.builds(ex.Parameter, names),
     st.builds(ex.Attribute, names, names),
     st.builds(ex.Previous, names, names),
     st.builds(ex.Every, names, names),
+    st.builds(ex.Apart, names, names, windows),
     st.builds(ex.Aggregate, names, st.none() | names, st.none() | names),
 )
 
@@ -38,12 +45,6 @@ def _larger(parts: st.SearchStrategy[ex.Expression]) -> st.SearchStrategy[ex.Exp
 
 expressions = st.recursive(leaves, _larger, max_leaves=8)
 absents = st.sampled_from(ex.Absent)
-durations = st.builds(
-    pt.Duration,
-    st.one_of(st.integers(0, 10**6), st.floats(0, 1e6), st.builds(ex.Parameter, names)),
-    st.one_of(st.none(), st.sampled_from(["s", "hours", "ticks", "or"]), names),
-)
-windows = st.one_of(st.integers(0, 2**40), durations)
 small = st.integers(-3, 3)
 bounds = st.builds(
     pt.TimeBound,

@@ -132,3 +132,26 @@ def test_demo_on_spark(cepheid_command, tmp_path):
     assert "looked for thieves on Spark" in result.stdout
     assert "exactly the 6 stolen items" in result.stdout
     assert (tmp_path / "timeline.png").exists()
+
+
+def test_sources_and_sinks_of_next_on_spark(cepheid_command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cards.csv").write_text("account no,value,booked_at\na,1,5\nb,500,20\na,700,10\n")
+    (tmp_path / "logins.jsonl").write_text('{"acc": "a", "at": 3}\n{"acc": "b", "at": 30}\n')
+    text = """register source t schema (acc string, amount float)
+        from (`account no` AS acc, value AS amount) time booked_at
+    register source login schema (acc string) time at
+    register sink large as file 'large.jsonl'
+    QUERY large SELECT t.acc, t.amount FROM t WHERE t.amount > 100
+    QUERY frauds SELECT L.acc, B.amount FROM login L; t B
+    WHERE FILTER(L.acc = B.acc), FILTER(B.amount > 100)"""
+    answers = []
+    for host in ("process", "batch"):
+        events = ("-e", "t=cards.csv", "-e", "login=logins.jsonl", "--host", host)
+        result = cepheid_command("run", "-q", text, *events, "--format", "jsonl")
+        assert result.exit_code == 0, result.stderr
+        large = json_lines((tmp_path / "large.jsonl").read_text())
+        assert sorted(row["amount"] for row in large) == [500.0, 700.0]
+        answers.append(json_lines(result.stdout))
+    assert answers[0] == answers[1]
+    assert [row["amount"] for row in answers[0]] == [700.0]

@@ -95,6 +95,10 @@ def evaluate(node: ex.Expression, scope: Scope, absent: ex.Absent) -> Any:
         case ex.Call(function, arguments):
             values = [evaluate(argument, scope, absent) for argument in arguments]
             return _with(lambda *a: _call(function, *a), *values)
+        case ex.Apart(first, second, window):
+            last = {v: event.te for v, event in _bindings(scope) if event is not None}
+            is_bound = first in last and second in last
+            return is_bound and abs(last[second] - last[first]) <= window
         case ex.And() | ex.Or() | ex.Not():
             return truth(node, scope, absent)
         case ex.Aggregate(function, name, variable):

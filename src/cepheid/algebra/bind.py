@@ -9,14 +9,21 @@ from fractions import Fraction
 from numbers import Integral, Real
 from typing import TypeAlias
 
-from cepheid.algebra.expression import Expression, Literal, Parameter, rebuild
+from cepheid.algebra.expression import (
+    Apart,
+    Duration,
+    Expression,
+    Literal,
+    Parameter,
+    Window,
+    rebuild,
+)
 from cepheid.algebra.expression import walk as walk_expression
 from cepheid.algebra.node_expressions import node_expressions, with_node_expressions
 from cepheid.algebra.pattern import (
     Absence,
     Agg,
     Conj,
-    Duration,
     Guard,
     Lossy,
     Pair,
@@ -24,7 +31,6 @@ from cepheid.algebra.pattern import (
     Seq,
     TimeBound,
     Timer,
-    Window,
     Within,
     operands,
     walk,
@@ -122,7 +128,12 @@ def _windows(node: Pattern) -> tuple[Window, ...]:
 
 
 def _parameters_of(expression: Expression) -> Iterator[str]:
-    return (part.name for part in walk_expression(expression) if isinstance(part, Parameter))
+    for part in walk_expression(expression):
+        if isinstance(part, Parameter):
+            yield part.name
+        elif isinstance(part, Apart) and isinstance(part.window, Duration):
+            if isinstance(part.window.amount, Parameter):
+                yield part.window.amount.name
 
 
 class _Binder:
@@ -145,12 +156,16 @@ class _Binder:
         return self._close_windows(with_node_expressions(bound, self.expression))
 
     def expression(self, expression: Expression) -> Expression:
-        return rebuild(expression, self._literal)
+        return rebuild(expression, self._close_part)
 
-    def _literal(self, part: Expression) -> Expression:
-        if isinstance(part, Parameter):
-            return Literal(self._value(part), span=part.span)
-        return part
+    def _close_part(self, part: Expression) -> Expression:
+        match part:
+            case Parameter():
+                return Literal(self._value(part), span=part.span)
+            case Apart():
+                return replace(part, window=self._length(part.window, part.span))
+            case _:
+                return part
 
     def _close_windows(self, node: Pattern) -> Pattern:
         match node:

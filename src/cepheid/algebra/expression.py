@@ -55,6 +55,17 @@ class Parameter(_Expression):
 
 
 @dataclass(frozen=True, slots=True)
+class Duration:
+    """A length of time as written: `12 hours`, `10` (ticks), or `:w hours`."""
+
+    amount: int | float | Parameter
+    unit: str | None = None
+
+
+Window: TypeAlias = int | Duration
+
+
+@dataclass(frozen=True, slots=True)
 class Attribute(_Expression):
     """`variable.name`: the attribute of the event (the last one, for an iterated variable)."""
 
@@ -112,6 +123,19 @@ class Compare(_Expression):
 
 
 @dataclass(frozen=True, slots=True)
+class Apart(_Expression):
+    """An atom: the ends of two variables' events lie at most `window` apart, whichever is first.
+
+    Of an iterated variable the last event counts. If one of the two is not bound it is false,
+    whatever the language says of absent attributes.
+    """
+
+    first: str
+    second: str
+    window: Window
+
+
+@dataclass(frozen=True, slots=True)
 class And(_Expression):
     """All operands hold; true for none."""
 
@@ -155,6 +179,7 @@ Expression: TypeAlias = (
     | Negative
     | Call
     | Compare
+    | Apart
     | And
     | Or
     | Not
@@ -227,11 +252,13 @@ def rebuild(node: Expression, change: Callable[[Expression], Expression]) -> Exp
 
 def variables(node: Expression) -> frozenset[str]:
     """The pattern variables an expression refers to."""
-    return frozenset(
-        part.variable
-        for part in walk(node)
-        if isinstance(part, Attribute | Previous | Every | Aggregate) and part.variable is not None
-    )
+    found: set[str] = set()
+    for part in walk(node):
+        if isinstance(part, Apart):
+            found.update((part.first, part.second))
+        elif isinstance(part, Attribute | Previous | Every | Aggregate):
+            found.update(() if part.variable is None else (part.variable,))
+    return frozenset(found)
 
 
 def attributes(node: Expression) -> frozenset[tuple[str, str]]:
@@ -254,16 +281,3 @@ def conjunction(parts: tuple[Expression, ...] | list[Expression]) -> Expression:
     """The AND of the parts; TRUE for none, the part itself for one."""
     flat = tuple(p for part in parts for p in conjuncts(part))
     return flat[0] if len(flat) == 1 else And(flat)
-
-
-def bind_parameters(
-    node: Expression, values: dict[str, int | float | str | bool | None]
-) -> Expression:
-    """Every `:name` replaced by the literal the caller gave."""
-
-    def change(part: Expression) -> Expression:
-        if isinstance(part, Parameter) and part.name in values:
-            return Literal(values[part.name], span=part.span)
-        return part
-
-    return rebuild(node, change)

@@ -9,10 +9,12 @@ from cepheid.algebra.expression import (
     COMPARISONS,
     Aggregate,
     And,
+    Apart,
     Arithmetic,
     Attribute,
     Call,
     Compare,
+    Duration,
     Every,
     Expression,
     Literal,
@@ -21,6 +23,7 @@ from cepheid.algebra.expression import (
     Or,
     Parameter,
     Previous,
+    Window,
 )
 from cepheid.model.diagnostics import Diagnostic, SourceText, Span
 from cepheid.model.errors import LimitExceeded, QueryError
@@ -36,6 +39,8 @@ _CONSTANTS: dict[str, Expression] = {
     "never": Or(()),
 }
 _KEYWORDS = frozenset((*_CONSTANTS, "and", "or", "not", "inf", "nan", "prev", "all", "none"))
+_APART = "apart"
+"""Begins a time atom where a function's name could stand; no keyword, so that names may be it."""
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _TOKEN = re.compile(
     r"\s*(?:"
@@ -77,6 +82,21 @@ def number_text(value: int | float) -> str:
     return repr(value)
 
 
+def window_text(window: Window) -> str:
+    """A length of time: a whole number if it is closed, else with its unit, or `ticks`."""
+    if not isinstance(window, Duration):
+        return number_text(window)
+    amount = window.amount
+    shown = ":" + name_text(amount.name) if isinstance(amount, Parameter) else number_text(amount)
+    match window.unit:
+        case None:
+            return f"{shown} ticks"
+        case "ticks":
+            return f"{shown} `ticks`"
+        case unit:
+            return f"{shown} {name_text(unit)}"
+
+
 def expression_text(node: Expression) -> str:
     """The expression as text.
 
@@ -108,9 +128,13 @@ def _written(node: Expression) -> tuple[str, int]:
             which = "*" if variable is None else name_text(variable)
             what = "*" if name is None else name_text(name)
             return f"{name_text(function)}{{{which}.{what}}}", _TIGHT
+        case Apart(first, second, window):
+            inside = ", ".join((name_text(first), name_text(second), window_text(window)))
+            return f"{_APART}({inside})", _TIGHT
         case Call(function, arguments):
             inside = ", ".join(_write(argument, _OR) for argument in arguments)
-            return f"{name_text(function)}({inside})", _TIGHT
+            name = quoted(function, "`") if function == _APART else name_text(function)
+            return f"{name}({inside})", _TIGHT
         case Negative(operand):
             return f"-({_write(operand, _OR)})", _TIGHT
         case Arithmetic(op, left, right):
@@ -251,6 +275,19 @@ def _unescaped(token: str) -> str:
     return _ESCAPE.sub(replaced, token[1:-1])
 
 
+def read_window(reader: Reader) -> Window:
+    """A length of time from the reader's place."""
+    amount: int | float | Parameter
+    amount = Parameter(reader.name()) if reader.skip(":") else reader.number()
+    if reader.skip("ticks"):
+        return Duration(amount)
+    if reader.kind in ("word", "name"):
+        return Duration(amount, reader.name())
+    if not isinstance(amount, int):
+        reader.fail("a window that is no whole number needs a unit")
+    return amount
+
+
 def read_expression(reader: Reader, depth: int = 0) -> Expression:
     """An expression from the reader's place; `depth` is how deep the text already is."""
     return _read_joined(reader, depth)
@@ -343,7 +380,9 @@ def _read_keyword(reader: Reader, depth: int) -> Expression:
 
 
 def _read_named(reader: Reader, depth: int) -> Expression:
-    """What begins with a name: `x.v`, `abs(...)` or `sum{x.v}`."""
+    """What begins with a name: `x.v`, `abs(...)`, `sum{x.v}` or `apart(x, y, 10)`."""
+    if reader.at(_APART) and reader.before("("):
+        return _read_apart(reader)
     name = reader.name()
     if reader.skip("("):
         arguments = []
@@ -362,3 +401,15 @@ def _read_named(reader: Reader, depth: int) -> Expression:
     if not reader.skip("."):
         reader.fail(f"`{name}` stands alone: expected `{name}.attribute` or a function's arguments")
     return Attribute(name, reader.name())
+
+
+def _read_apart(reader: Reader) -> Expression:
+    reader.take()
+    reader.expect("(")
+    first = reader.name()
+    reader.expect(",")
+    second = reader.name()
+    reader.expect(",")
+    window = read_window(reader)
+    reader.expect(")")
+    return Apart(first, second, window)

@@ -9,11 +9,14 @@ from cepheid.algebra.expression import (
     COMPARISONS,
     FUNCTIONS,
     Aggregate,
+    Apart,
     Arithmetic,
     Call,
     Compare,
+    Duration,
     Expression,
     Parameter,
+    Window,
     variables,
 )
 from cepheid.algebra.expression import walk as walk_expression
@@ -24,7 +27,6 @@ from cepheid.algebra.pattern import (
     Atom,
     Conj,
     Dedup,
-    Duration,
     Except,
     Filter,
     Guard,
@@ -40,7 +42,6 @@ from cepheid.algebra.pattern import (
     TimeBound,
     Timer,
     Union,
-    Window,
     Within,
     bound_variables,
     walk,
@@ -143,6 +144,8 @@ def _check_expression(node: Pattern, expression: Expression, closed: bool) -> No
                     _broken("aggregates-in-map", f"`{function}` stands outside a Map", node)
                 if function not in AGGREGATES:
                     _broken("known-functions", f"there is no aggregate `{function}`", node)
+            case Apart(window=window):
+                _window(node, window, closed)
             case Parameter(name) if closed:
                 _broken("closed", f"the parameter `:{name}` has no value", node)
             case _:

@@ -13,19 +13,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeAlias
 
-from cepheid.algebra.expression import TRUE, Absent, Expression, Parameter
+from cepheid.algebra.expression import TRUE, Absent, Expression, Window
 from cepheid.model.diagnostics import Span
-
-
-@dataclass(frozen=True, slots=True)
-class Duration:
-    """A length of time as written: `12 hours`, `10` (ticks), or `:w hours`."""
-
-    amount: int | float | Parameter
-    unit: str | None = None
-
-
-Window: TypeAlias = int | Duration
 
 
 class Measure(Enum):

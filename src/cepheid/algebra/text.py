@@ -13,13 +13,15 @@ from dataclasses import MISSING, dataclass, fields
 from enum import Enum
 from typing import Any, Generic, TypeVar, cast, get_args
 
-from cepheid.algebra.expression import Absent, Expression, Parameter
+from cepheid.algebra.expression import Absent, Expression, Window
 from cepheid.algebra.expression_text import (
     Reader,
     expression_text,
     name_text,
     number_text,
     read_expression,
+    read_window,
+    window_text,
 )
 from cepheid.algebra.pattern import (
     Absence,
@@ -29,7 +31,6 @@ from cepheid.algebra.pattern import (
     Conj,
     Consumption,
     Dedup,
-    Duration,
     Except,
     Extreme,
     Filter,
@@ -51,7 +52,6 @@ from cepheid.algebra.pattern import (
     TimeBound,
     Timer,
     Union,
-    Window,
     Within,
 )
 from cepheid.algebra.query import Output
@@ -151,32 +151,6 @@ def _read_int(reader: Reader, _: int) -> int:
     return value
 
 
-def _window_text(window: Window) -> str:
-    if not isinstance(window, Duration):
-        return number_text(window)
-    amount = window.amount
-    shown = ":" + name_text(amount.name) if isinstance(amount, Parameter) else number_text(amount)
-    match window.unit:
-        case None:
-            return f"{shown} ticks"
-        case "ticks":
-            return f"{shown} `ticks`"
-        case unit:
-            return f"{shown} {name_text(unit)}"
-
-
-def _read_window(reader: Reader, _: int) -> Window:
-    amount: int | float | Parameter
-    amount = Parameter(reader.name()) if reader.skip(":") else reader.number()
-    if reader.skip("ticks"):
-        return Duration(amount)
-    if reader.kind in ("word", "name"):
-        return Duration(amount, reader.name())
-    if not isinstance(amount, int):
-        reader.fail("a window that is no whole number needs a unit")
-    return amount
-
-
 def _bound_text(bound: TimeBound) -> str:
     groups = ", ".join(_NAMES.write(group) for group in bound.groups)
     text = f"{bound.extreme.value} {bound.side.value}({groups})"
@@ -264,7 +238,7 @@ _FLOAT: _Form[float] = _Form(number_text, lambda reader, _: reader.number())
 _EXPRESSION: _Form[Expression] = _Form(
     expression_text, lambda reader, depth: read_expression(reader, depth + 1)
 )
-_WINDOW: _Form[Window] = _Form(_window_text, _read_window)
+_WINDOW: _Form[Window] = _Form(window_text, lambda reader, _: read_window(reader))
 _BOUND: _Form[TimeBound] = _Form(_bound_text, _read_bound)
 _NAMED: _Form[tuple[tuple[str, Expression], ...]] = _Form(
     lambda items: f"{{{', '.join(f'{name_text(n)}: {expression_text(e)}' for n, e in items)}}}",

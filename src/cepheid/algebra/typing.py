@@ -12,6 +12,7 @@ from cepheid.algebra.expression import (
     FUNCTIONS,
     Aggregate,
     And,
+    Apart,
     Arithmetic,
     Attribute,
     Call,
@@ -168,6 +169,8 @@ class _Inference:
                 return self._call(node)
             case Compare():
                 self._compare(node)
+                return _BOOL
+            case Apart():
                 return _BOOL
             case And(operands) | Or(operands):
                 for operand in operands:

@@ -51,6 +51,16 @@ TimeColumn = Annotated[
     str,
     typer.Option("--time", help="Column of time: timestamps or ticks.", rich_help_panel=_EVENTS),
 ]
+StartColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--start", help="Column of the start, for events that last.", rich_help_panel=_EVENTS
+    ),
+]
+EndColumn = Annotated[
+    str | None,
+    typer.Option("--end", help="Column of the end, for events that last.", rich_help_panel=_EVENTS),
+]
 IdColumn = Annotated[
     str | None,
     typer.Option("--id", help="Column that identifies an event.", rich_help_panel=_EVENTS),
@@ -83,6 +93,26 @@ Tie = Annotated[
         rich_help_panel=_MEANING,
     ),
 ]
+Cap = Annotated[
+    int | None,
+    typer.Option(
+        "--cap", metavar="N", min=1, rich_help_panel=_MEANING,
+        help="The most elements of a run, in queries of NEXT.",
+    ),
+]  # fmt: skip
+Failures = Annotated[
+    bool,
+    typer.Option(
+        "--failures", help="Report failed detections, too (NEXT).", rich_help_panel=_MEANING
+    ),
+]
+Statistics = Annotated[
+    Path | None,
+    typer.Option(
+        "--statistics", "--stats", metavar="FILE", rich_help_panel=_MEANING,
+        help="Statistics of the events, made by cepheid analyze: the optimiser's costs.",
+    ),
+]  # fmt: skip
 Plan = Annotated[
     list[str] | None,
     typer.Option(
@@ -98,6 +128,8 @@ class GivenOptions:
 
     type_column: str = "type"
     time: str = "ts"
+    start: str | None = None
+    end: str | None = None
     id: str | None = None
     types: Path | None = None
     lateness: str = "0"
@@ -105,6 +137,9 @@ class GivenOptions:
     params: Sequence[str] | None = None
     continuous: bool = False
     tie: str = "strict"
+    cap: int | None = None
+    failures: bool = False
+    statistics: Path | None = None
     plan: Sequence[str] | None = None
 
     def as_keywords(self) -> dict[str, Any]:
@@ -112,6 +147,8 @@ class GivenOptions:
         given: dict[str, Any] = {
             "type": self.type_column,
             "time": self.time,
+            "start": self.start,
+            "end": self.end,
             "id": self.id,
             "lateness": _duration(self.lateness),
             "tick": None if self.tick is None else _duration(self.tick),
@@ -119,6 +156,9 @@ class GivenOptions:
             "params": dict(_parameter(each) for each in self.params or ()),
             "discrete": not self.continuous,
             "tie": self.tie,
+            "cap": self.cap,
+            "failures": self.failures,
+            "statistics": None if self.statistics is None else str(self.statistics),
             "plan": dict(_plan_option(each) for each in self.plan or ()),
         }
         return {name: value for name, value in given.items() if value not in (None, {})}
@@ -149,6 +189,28 @@ def read_query(file: Path | None, text: str | None) -> tuple[str, str]:
             f"`{file}` is not a text in UTF-8",
             help="the query's file comes first, the events go with --events",
         ) from None
+
+
+def read_paths(given: Sequence[str]) -> dict[str, str]:
+    """Where the events are: by the names of their sources, or one path under no name.
+
+    >>> read_paths(["t=cards.csv", "u=logins.csv"]), read_paths(["s3://store/day=1/"])
+    ({'t': 'cards.csv', 'u': 'logins.csv'}, {'': 's3://store/day=1/'})
+    """
+    found: dict[str, str] = {}
+    for each in given:
+        name, equals, path = each.partition("=")
+        # A folder may be called `day=1`; a source is a name before a path of its own.
+        is_named = equals and path and not {"/", "\\", "."} & set(name) and not Path(each).exists()
+        source, place = (name.strip(), path) if is_named else ("", each)
+        if source in found or (found and "" in (source, *found)):
+            raise OptionError.of(
+                "which-events",
+                f"--events {each}: several are given, and not each for another source",
+                help="name the source of each: --events t=cards.csv --events u=logins.csv",
+            )
+        found[source] = place
+    return found
 
 
 def read_types(path: Path) -> Mapping[str, Any]:

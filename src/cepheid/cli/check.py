@@ -9,13 +9,22 @@ from typing import Annotated
 
 import typer
 
-from cepheid.cli.arguments import Language, QueryText, TypesFile, read_query, read_types
+from cepheid.cli.arguments import (
+    Cap,
+    Failures,
+    Language,
+    QueryText,
+    TypesFile,
+    read_query,
+    read_types,
+)
 from cepheid.cli.failures import USERS_ERROR, painted
 from cepheid.cli.quick_parameters import QuickCommand
-from cepheid.languages.registry import translate
+from cepheid.languages.registry import detect_language, meaning_options, translate
 from cepheid.model.catalogue import Catalogue
 from cepheid.model.diagnostics import Diagnostic, SourceText
 from cepheid.model.errors import CepheidError
+from cepheid.model.options import Options
 
 app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 
@@ -29,6 +38,8 @@ def check(
     query_text: QueryText = None,
     language: Language = None,
     types: TypesFile = None,
+    cap: Cap = None,
+    failures: Failures = False,
     json_output: Annotated[
         bool, typer.Option("--json", help="Print the findings as a JSON array on standard output.")
     ] = False,
@@ -50,9 +61,10 @@ def check(
     if query_text is not None or not texts:
         texts.append(read_query(None, query_text))
     catalogue = Catalogue.from_option(None if types is None else read_types(types))
+    options = Options(cap=cap, failures=failures)
     findings: list[Diagnostic] = []
     for text, name in texts:
-        findings += _findings(SourceText(text, name), language, catalogue)
+        findings += _findings(SourceText(text, name), language, catalogue, options)
     if json_output:
         typer.echo(json.dumps([each.as_dict() for each in findings], ensure_ascii=False, indent=2))
     else:
@@ -63,10 +75,14 @@ def check(
         raise typer.Exit(USERS_ERROR)
 
 
-def _findings(source: SourceText, language: str | None, catalogue: Catalogue) -> list[Diagnostic]:
+def _findings(
+    source: SourceText, language: str | None, catalogue: Catalogue, options: Options
+) -> list[Diagnostic]:
     found: list[Diagnostic] = []
     try:
-        translate(source, language, catalogue, report=found.append)
+        chosen = language or detect_language(source)
+        meaning = dict(meaning_options(chosen.casefold(), options))
+        translate(source, chosen, catalogue, report=found.append, **meaning)
     except CepheidError as problem:
         found += problem.diagnostics
     return sorted(found, key=lambda each: each.span.start if each.span else 0)

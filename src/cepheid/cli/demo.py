@@ -21,7 +21,7 @@ from rich.table import Table
 
 import cepheid
 from cepheid.cli.hosts import size_text
-from cepheid.cli.nested_columns import plain_table
+from cepheid.delivery.nested_columns import plain_table
 from cepheid.generate import Store, StoreParameters, generate_store, write_events
 from cepheid.model.errors import InternalError, OptionError
 from cepheid.report import Absence, TimelineOptions, draw_png, write_html

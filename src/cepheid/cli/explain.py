@@ -9,7 +9,10 @@ import typer
 
 from cepheid import CompiledQuery, compile
 from cepheid.cli.arguments import (
+    Cap,
     Continuous,
+    EndColumn,
+    Failures,
     GivenOptions,
     IdColumn,
     Language,
@@ -19,11 +22,14 @@ from cepheid.cli.arguments import (
     QueryFile,
     QueryName,
     QueryText,
+    StartColumn,
+    Statistics,
     Tick,
     Tie,
     TimeColumn,
     TypeColumn,
     TypesFile,
+    read_paths,
     read_query,
 )
 from cepheid.cli.event_files import EventFiles
@@ -38,8 +44,13 @@ app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 def explain(
     query_file: QueryFile = None,
     events: Annotated[
-        Path | None,
-        typer.Option("--events", "-e", help="Event files whose columns decide the plan."),
+        list[str] | None,
+        typer.Option(
+            "--events",
+            "-e",
+            metavar="[SOURCE=]PATH",
+            help="Event files whose columns decide the plan.",
+        ),
     ] = None,
     schema: Annotated[
         str | None,
@@ -50,9 +61,6 @@ def explain(
         typer.Option(help="scan: also ask Spark how it would read the events, and why."),
     ] = None,
     master: Annotated[str, typer.Option(help="Spark's master, for --host scan.")] = "local[*]",
-    stats: Annotated[
-        Path | None, typer.Option(help="Statistics of the events, made by cepheid analyze.")
-    ] = None,
     input_format: Annotated[
         str | None, typer.Option(help="parquet, csv or json; else told by the files' names.")
     ] = None,
@@ -62,25 +70,30 @@ def explain(
     param: Params = None,
     type_column: TypeColumn = "type",
     time: TimeColumn = "ts",
+    start: StartColumn = None,
+    end: EndColumn = None,
     id: IdColumn = None,
     types: TypesFile = None,
     lateness: Lateness = "0",
     tick: Tick = None,
     continuous: Continuous = False,
     tie: Tie = "strict",
+    cap: Cap = None,
+    failures: Failures = False,
+    statistics: Statistics = None,
     plan: Plan = None,
 ) -> None:
     """
     Show what a query means, how it will run, and why.
 
     Told are the algebra, the key, where each condition runs, the form of the
-    output, how long events are kept, and what to be careful about; with --stats
-    also how much to expect.
+    output, how long events are kept, and what to be careful about; with
+    --statistics also how much to expect.
 
     [bold]Examples[/bold]
 
       cepheid explain query.sase
-      cepheid explain query.sase --events events.parquet --stats stats.json
+      cepheid explain query.sase --events events.parquet --statistics stats.json
       cepheid explain query.sase --schema type:string,ts:timestamp,id:int
       cepheid explain query.sase --events events/ --host scan
       cepheid explain query.sase --plan partition=none
@@ -89,23 +102,32 @@ def explain(
     compiled = compile(text, language, name=name)
     if query is not None:
         compiled = compiled[query]
-    given = GivenOptions(type_column, time, id, types, lateness, tick, param, continuous, tie, plan)
-    if events is not None and schema is not None:
+    given = GivenOptions(
+        type_column=type_column, time=time, start=start, end=end, id=id, types=types,
+        lateness=lateness, tick=tick, params=param, continuous=continuous, tie=tie, cap=cap,
+        failures=failures, statistics=statistics, plan=plan,
+    )  # fmt: skip
+    paths = read_paths(events or ())
+    if paths and schema is not None:
         message = "both --events and --schema tell the columns"
         raise OptionError.of("two-schemas", message, help="give one of the two")
-    columns = None
-    if events is not None:
-        columns = EventFiles.find(events, input_format, text_column=type_column).schema()
+    columns: Any = None
+    if paths:
+        schemas = {
+            source: EventFiles.find(Path(path), input_format, text_column=type_column).schema()
+            for source, path in paths.items()
+        }
+        columns = schemas.get("", schemas)
     elif schema is not None:
         columns = read_schema(schema)
     options = given.as_keywords()
-    typer.echo(compiled.explain(columns, statistics=stats, **options), nl=False)
+    typer.echo(compiled.explain(columns, **options), nl=False)
     if host is not None:
-        typer.echo(_on_spark(host, master, events, compiled, options))
+        typer.echo(_on_spark(host, master, paths.get(""), compiled, options))
 
 
 def _on_spark(
-    host: str, master: str, events: Path | None, compiled: CompiledQuery, options: dict[str, Any]
+    host: str, master: str, events: str | None, compiled: CompiledQuery, options: dict[str, Any]
 ) -> str:
     if host != "scan" or events is None:
         message = "only the scan of event files is planned by Spark"
@@ -113,5 +135,5 @@ def _on_spark(
     from cepheid.hosts.spark import explain_spark  # noqa: PLC0415 (loads pyspark)
     from cepheid.hosts.spark_session import local_session  # noqa: PLC0415
 
-    told = explain_spark(str(events), compiled, spark=local_session(master), **options)
+    told = explain_spark(events, compiled, spark=local_session(master), **options)
     return "\n".join(("", "On Spark", *(f"  {line}".rstrip() for line in told.split("\n"))))

@@ -20,14 +20,22 @@ class HostChoice:
     reason: str
 
 
-def choose_host(wanted: str | None, path: Path, size: int) -> HostChoice:
-    """The host asked for; else the process for a small file, and Spark's scan for all else."""
+def choose_host(wanted: str | None, path: Path | None, size: int) -> HostChoice:
+    """The host asked for; else the process for a small file, and Spark's scan for all else.
+
+    `path` None are events by source, which a scan can't bring together: the batch host does.
+    """
     if wanted is not None:
         if wanted not in HOSTS:
             raise OptionError.of(
                 "unknown-host", f"there is no host `{wanted}`", help=f"hosts: {', '.join(HOSTS)}"
             )
         return HostChoice(wanted, "asked for")
+    if path is None:
+        what = f"sources of {size_text(size)}"
+        if size < LARGEST_FILE_IN_PROCESS or importlib.util.find_spec("pyspark") is None:
+            return HostChoice("process", what)
+        return HostChoice("batch", what)
     if path.is_file() and size < LARGEST_FILE_IN_PROCESS:
         return HostChoice("process", f"one file of {size_text(size)}")
     what = f"a folder of {size_text(size)}" if path.is_dir() else f"a file of {size_text(size)}"

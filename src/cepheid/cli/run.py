@@ -9,7 +9,10 @@ from typing import Annotated
 import typer
 
 from cepheid.cli.arguments import (
+    Cap,
     Continuous,
+    EndColumn,
+    Failures,
     GivenOptions,
     IdColumn,
     Language,
@@ -19,19 +22,22 @@ from cepheid.cli.arguments import (
     QueryFile,
     QueryName,
     QueryText,
+    StartColumn,
+    Statistics,
     Tick,
     Tie,
     TimeColumn,
     TypeColumn,
     TypesFile,
+    read_paths,
     read_query,
 )
 from cepheid.cli.event_files import EventFiles
 from cepheid.cli.hosts import HostChoice, choose_host
 from cepheid.cli.lean_imports import leave_out_unused_libraries
-from cepheid.cli.match_files import output_format
 from cepheid.cli.quick_parameters import QuickCommand
-from cepheid.cli.run_request import RunRequest
+from cepheid.cli.run_request import RunRequest, tell
+from cepheid.delivery.match_files import output_format
 from cepheid.model.errors import OptionError
 
 app = typer.Typer(rich_markup_mode="rich", add_completion=False)
@@ -41,8 +47,13 @@ app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 def run(
     query_file: QueryFile = None,
     events: Annotated[
-        str | None,
-        typer.Option("--events", "-e", help="A file or folder of Parquet, CSV or JSON lines."),
+        list[str] | None,
+        typer.Option(
+            "--events",
+            "-e",
+            metavar="[SOURCE=]PATH",
+            help="A file or folder of Parquet, CSV or JSON lines; or several, each of a source.",
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -69,19 +80,25 @@ def run(
     param: Params = None,
     type_column: TypeColumn = "type",
     time: TimeColumn = "ts",
+    start: StartColumn = None,
+    end: EndColumn = None,
     id: IdColumn = None,
     types: TypesFile = None,
     lateness: Lateness = "0",
     tick: Tick = None,
     continuous: Continuous = False,
     tie: Tie = "strict",
+    cap: Cap = None,
+    failures: Failures = False,
+    statistics: Statistics = None,
     plan: Plan = None,
 ) -> None:
     """
     Find the matches of a query in event files.
 
     A small file is read in this process; a folder, or a large file, by Spark.
-    The answer is the same. Matches are shown as a table, or written with --out.
+    The answer is the same. Matches are shown as a table, or written with --out,
+    or go where the text registers a sink for its query.
 
     [bold]Examples[/bold]
 
@@ -89,41 +106,57 @@ def run(
       cepheid run query.sase -e events/ -o matches.parquet
       cepheid run -q "EVENT SEQ(A x, B y) WITHIN 10 s" -e events.jsonl
       cepheid run overdose.sase -e doses.csv --param name=John --format csv
+      cepheid run frauds.next -e t=transactions.csv -e login=logins.parquet
     """
     begin = monotonic()
-    if events is None:
+    if not events:
         message = "which events? --events is missing"
         raise OptionError.of("no-events", message, help="cepheid run query.sase --events FILE")
     text, name = read_query(query_file, query_text)
-    given = GivenOptions(type_column, time, id, types, lateness, tick, param, continuous, tie, plan)
+    given = GivenOptions(
+        type_column=type_column, time=time, start=start, end=end, id=id, types=types,
+        lateness=lateness, tick=tick, params=param, continuous=continuous, tie=tie, cap=cap,
+        failures=failures, statistics=statistics, plan=plan,
+    )  # fmt: skip
+    paths = read_paths(events)
     request = RunRequest(
         text=text,
         name=name,
         language=language,
         query=query,
         options=given.as_keywords(),
-        events=events,
+        events=paths,
         out=out,
         format=output_format(out, format),
         limit=limit,
         show=None if show is None else tuple(each.strip() for each in show.split(",")),
         master=master,
         verbose=verbose,
+        inputs=tuple(each for each in (query_file, types, statistics) if each is not None),
     )
-    if "://" in events:
-        choice, files = HostChoice(host or "scan", "the events lie on another machine"), None
+    files = None
+    if any("://" in path for path in paths.values()):
+        usual = "scan" if request.path is not None else "batch"
+        choice = HostChoice(host or usual, "the events lie on another machine")
     else:
-        files = EventFiles.find(Path(events), input_format, text_column=type_column)
-        choice = choose_host(host, Path(events), files.size)
+        files = {
+            source: EventFiles.find(Path(path), input_format, text_column=type_column)
+            for source, path in paths.items()
+        }
+        size = sum(each.size for each in files.values())
+        choice = choose_host(host, None if request.path is None else Path(request.path), size)
+    if choice.host == "scan" and request.path is None:
+        message = "a scan reads one folder, and the events come by source"
+        raise OptionError.of("unknown-host", message, help="give --host process or --host batch")
     request.note(f"host: {choice.host} ({choice.reason})")
     if choice.host == "process" and files is not None:
         leave_out_unused_libraries()
         # Imported now, so that what is left out stays out, and Spark is loaded when it is used.
         from cepheid.cli.run_in_process import run_in_process  # noqa: PLC0415
 
-        outcome = run_in_process(request, files)
+        outcomes = run_in_process(request, files)
     else:
         from cepheid.cli.run_on_spark import run_on_spark  # noqa: PLC0415
 
-        outcome = run_on_spark(request, choice.host, files)
-    outcome.tell(request, monotonic() - begin)
+        outcomes = run_on_spark(request, choice.host, files)
+    tell(outcomes, monotonic() - begin)

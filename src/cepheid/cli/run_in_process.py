@@ -2,88 +2,108 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from cepheid import CompiledQuery, Detector
+from cepheid import Detector
 from cepheid.cli.event_files import EventFiles
 from cepheid.cli.event_readers import TypesChanged
-from cepheid.cli.match_sinks import FileSink, FirstMatches
 from cepheid.cli.progress import ProgressBar
 from cepheid.cli.run_request import Outcome, RunRequest
-from cepheid.hosts.set_aside import event_times
-from cepheid.model.options import Options, make_options
-
-_ROWS = 1 << 16
+from cepheid.delivery.match_sinks import FileSink, FirstMatches
+from cepheid.hosts.in_process import as_history
+from cepheid.hosts.matches import Matches
+from cepheid.model.options import make_options
 
 
 class _Unordered(Exception):
     """Rows are further out of order than the allowed lateness: they must be sorted first."""
 
 
-def run_in_process(request: RunRequest, files: EventFiles) -> Outcome:
+def run_in_process(request: RunRequest, files: Mapping[str, EventFiles]) -> list[Outcome]:
     """All matches of the files' events, whatever their order, as in batch mode.
 
-    The files are read once, as a stream. When they turn out not to be in time order, or when later
-    rows do not fit the types of the first ones, they are read whole and the work begins anew.
+    One path is read once, as a stream. When its rows turn out not to be in time order, or when
+    later rows do not fit the types of the first ones, it is read whole and the work begins anew.
+    Files by source are read whole: which of their events comes first, only all of them tell.
     """
-    compiled = request.compiled()
+    targets = request.targets([path for each in files.values() for path in each.files])
+    only = files.get("")
+    if only is None:
+        return _run_whole(targets, {name: each.table() for name, each in files.items()})
     try:
-        return _run(request, compiled, files.batches(), files)
+        return _run_stream(targets, only.batches(), only)
     except TypesChanged:
         request.note("the types of columns change within the events: reading them as a whole")
     except _Unordered:
         request.note("the events are not in time order: reading and sorting them as a whole")
-    table = _in_time_order(files.table(), make_options(request.options))
-    return _run(request, compiled, table.to_batches(max_chunksize=_ROWS), files)
+    return _run_whole(targets, only.table())
 
 
-def _run(
-    request: RunRequest,
-    compiled: CompiledQuery,
-    batches: Iterable[pa.RecordBatch],
-    files: EventFiles,
-) -> Outcome:
-    detector = Detector(compiled, **request.options)
-    events = found = 0
-    sink: FirstMatches | FileSink
-    if request.format == "table":
-        sink = FirstMatches(request.limit)
-    else:
-        sink = FileSink(request.out, request.format)
-    with sink, ProgressBar("reading events", files.size) as bar:
+class _Work:
+    """One query with its detector, and where its matches go."""
+
+    def __init__(self, target: RunRequest) -> None:
+        self.target = target
+        self.compiled = target.compiled()
+        self.found = 0
+        self.sink: FirstMatches | FileSink
+        if target.format == "table":
+            self.sink = FirstMatches(target.limit)
+        else:
+            self.sink = FileSink(target.out, target.format)
+
+    def accept(self, matches: Matches) -> None:
+        self.found += len(matches)
+        self.sink.accept(matches)
+
+    def outcome(self, detector: Detector, events: int) -> Outcome:
+        if isinstance(self.sink, FirstMatches):
+            self.target.show_matches(self.compiled, self.sink.table, self.found)
+        return Outcome(
+            self.target,
+            matches=self.found,
+            events=events,
+            late=detector.late.count,
+            quarantined=detector.quarantined.count,
+            undefined_keys=detector.undefined_keys,
+        )
+
+
+def _run_stream(
+    targets: Sequence[RunRequest], batches: Iterable[pa.RecordBatch], files: EventFiles
+) -> list[Outcome]:
+    works = [_Work(target) for target in targets]
+    detectors = [Detector(work.compiled, **work.target.options) for work in works]
+    pairs = list(zip(works, detectors, strict=True))
+    events = 0
+    with ExitStack() as opened, ProgressBar("reading events", files.size) as bar:
+        for work in works:
+            opened.enter_context(work.sink)
         for batch in batches:
             events += batch.num_rows
-            matches = detector.feed(batch)
-            if detector.late.count:
-                raise _Unordered
-            found += len(matches)
-            sink.accept(matches)
-            bar.update(files.position, f"{found:,} matches")
-        matches = detector.close()
-        found += len(matches)
-        sink.accept(matches)
-    if isinstance(sink, FirstMatches):
-        # rich is loaded only for a table.
-        from cepheid.cli.match_table import show_matches_of  # noqa: PLC0415
-
-        show_matches_of(request, compiled, sink.table, found)
-    return Outcome(
-        matches=found,
-        events=events,
-        late=detector.late.count,
-        quarantined=detector.quarantined.count,
-        undefined_keys=detector.undefined_keys,
-    )
+            for work, detector in pairs:
+                matches = detector.feed(batch)
+                if detector.late.count:
+                    raise _Unordered
+                work.accept(matches)
+            bar.update(files.position, f"{sum(work.found for work in works):,} matches")
+        for work, detector in pairs:
+            work.accept(detector.close())
+    return [work.outcome(detector, events) for work, detector in pairs]
 
 
-def _in_time_order(table: pa.Table, options: Options) -> pa.Table:
-    if options.end_column not in table.column_names:
-        return table  # the detector says what is missing
-    times = [event_times(batch, options)[0] for batch in table.to_batches()]
-    if not times:
-        return table
-    order = np.argsort(np.concatenate(times), kind="stable")
-    return table.unify_dictionaries().take(order)
+def _run_whole(targets: Sequence[RunRequest], events: Any) -> list[Outcome]:
+    outcomes = []
+    for target in targets:
+        work = _Work(target)
+        detector, batches = as_history(events, work.compiled, make_options(target.options))
+        with work.sink:
+            for batch in batches:
+                work.accept(detector.feed(batch))
+            work.accept(detector.close())
+        outcomes.append(work.outcome(detector, sum(each.batch.num_rows for each in batches)))
+    return outcomes

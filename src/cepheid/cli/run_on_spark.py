@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,8 @@ from pyarrow.parquet import ParquetFile
 
 from cepheid import CompiledQuery, detect, scan
 from cepheid.cli.event_files import EventFiles, format_of
-from cepheid.cli.match_files import open_match_file, refuse_full_folder
-from cepheid.cli.match_table import show_matches_of
 from cepheid.cli.run_request import Outcome, RunRequest
+from cepheid.delivery.match_files import open_match_file, refuse_full_folder
 from cepheid.hosts.spark_session import local_session
 from cepheid.model.options import make_options
 
@@ -24,16 +24,30 @@ _SORTED_UP_TO = 100_000
 """Matches of Spark's tasks come in any order; so many are put in time order for a reader."""
 
 
-def run_on_spark(request: RunRequest, host: str, files: EventFiles | None) -> Outcome:
-    """The matches, written by Spark as a folder, or as one file or table made of its parts."""
-    compiled = request.compiled()
+def run_on_spark(
+    request: RunRequest, host: str, files: Mapping[str, EventFiles] | None
+) -> list[Outcome]:
+    """The matches of each query that is asked for or has a sink."""
+    read = [path for each in (files or {}).values() for path in each.files]
+    targets = request.targets(read)
     progress = "true" if sys.stderr.isatty() else "false"
     spark = local_session(request.master, **{"spark.ui.showConsoleProgress": progress})
+    return [_run(spark, target, host, files) for target in targets]
+
+
+def _run(
+    spark: Any, request: RunRequest, host: str, files: Mapping[str, EventFiles] | None
+) -> Outcome:
+    """The matches, written by Spark as a folder, or as one file or table made of its parts."""
+    compiled = request.compiled()
     if host == "scan":
-        matches = scan(spark, request.events, compiled, **request.options)
+        matches = scan(spark, request.path, compiled, **request.options)
     else:
-        events = _read(spark, request, files)
-        matches = detect(events, compiled, **request.options)
+        frames = {
+            name: _read(spark, path, request, compiled, (files or {}).get(name))
+            for name, path in request.events.items()
+        }
+        matches = detect(frames.get("", frames), compiled, **request.options)
     if request.out is not None and not request.out.suffix and str(request.out) != "-":
         return _write_folder(matches, request)
     folder = Path(tempfile.mkdtemp(prefix="cepheid-"))
@@ -45,16 +59,22 @@ def run_on_spark(request: RunRequest, host: str, files: EventFiles | None) -> Ou
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _read(spark: Any, request: RunRequest, files: EventFiles | None) -> Any:
-    """The files as a DataFrame whose time column holds timestamps or integers."""
-    kind = files.format if files is not None else format_of(Path(request.events))
+def _read(
+    spark: Any, path: str, request: RunRequest, compiled: CompiledQuery, files: EventFiles | None
+) -> Any:
+    """The files as a DataFrame whose time columns hold timestamps or integers."""
+    kind = files.format if files is not None else format_of(Path(path))
     reader = spark.read
     if kind == "csv":
         reader = reader.option("header", True).option("inferSchema", True)
-    events = reader.format(kind).load(request.events)
-    time = make_options(request.options).end_column
-    if dict(events.dtypes).get(time) == "string":
-        events = events.withColumn(time, events[time].cast("timestamp"))
+    # The JVM may have been started in another working folder.
+    events = reader.format(kind).load(path if files is None else str(files.path.resolve()))
+    options = make_options(request.options)
+    registered = compiled.program.catalogue.sources.values()
+    own = {name for source in registered for name in source.time}
+    for name in {options.end_column, *(() if options.start is None else (options.start,)), *own}:
+        if dict(events.dtypes).get(name) == "string":
+            events = events.withColumn(name, events[f"`{name}`"].cast("timestamp"))
     return events
 
 
@@ -67,7 +87,7 @@ def _write_folder(matches: Any, request: RunRequest) -> Outcome:
     header = {"header": "true"} if kind == "csv" else {}
     matches.write.mode("append").format(kind).options(**header).save(str(request.out))
     written = matches.sparkSession.read.format(kind).options(**header).load(str(request.out))
-    return Outcome(matches=written.count())
+    return Outcome(request, matches=written.count())
 
 
 def _flat(matches: Any) -> Any:
@@ -93,7 +113,7 @@ def _from_parts(
             for file in files:
                 for batch in file.iter_batches():
                     out.write(pa.Table.from_batches([batch]))
-        return Outcome(matches=total)
+        return Outcome(request, matches=total)
     wanted = total if total <= _SORTED_UP_TO else request.limit
     tables = [schema.empty_table()]
     rows = 0
@@ -104,5 +124,5 @@ def _from_parts(
     table = pa.concat_tables(tables)
     if total <= _SORTED_UP_TO:
         table = table.take(pc.sort_indices(table, [("end", "ascending"), ("start", "ascending")]))
-    show_matches_of(request, compiled, table.slice(0, request.limit), total)
-    return Outcome(matches=total)
+    request.show_matches(compiled, table.slice(0, request.limit), total)
+    return Outcome(request, matches=total)

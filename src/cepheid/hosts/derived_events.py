@@ -39,8 +39,10 @@ def derived_events(
     names = [name for name, _ in (query.output.attributes if query.output else ())]
     kept = {name: table.column(name) for name in names}
     kept[options.end_column] = table.column("end")
-    if query.lasting:
-        kept[options.start or MATCH_START] = table.column("start")
+    if options.start is not None:
+        kept[options.start] = table.column("start" if query.lasting else "end")
+    elif query.lasting:
+        kept[MATCH_START] = table.column("start")
     kept[options.type] = pa.chunked_array([pa.repeat(pa.scalar(query.event_type), len(table))])
     if options.id is not None and options.id not in kept:
         kept[options.id] = table.column("match_id")
@@ -68,7 +70,8 @@ def with_derived(
     whole = pa.concat_tables(_agreeing(parts), promote_options="permissive")
     lacking: dict[str, np.ndarray] = {}
     for name in whole.column_names:
-        if name not in (options.type, options.end_column, options.id, MATCH_START):
+        told = (options.type, options.start, options.end_column, options.id, MATCH_START)
+        if name not in told:
             everywhere = [np.full(len(p), name not in p.column_names, np.bool_) for p in parts]
             known = [own.get(name, all_) for own, all_ in zip(lacks, everywhere, strict=True)]
             lacking[name] = np.concatenate(known)

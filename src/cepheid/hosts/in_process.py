@@ -14,6 +14,7 @@ from cepheid.hosts.derived_events import DerivedEvents, derived_events, with_der
 from cepheid.hosts.ingest import EventBatch, event_batches
 from cepheid.hosts.live_engine import BEGINNING, END_OF_TIME, LiveEngine
 from cepheid.hosts.matches import Matches
+from cepheid.hosts.registered_events import registered_events
 from cepheid.hosts.sequence_engine import SequenceEngine
 from cepheid.hosts.set_aside import SetAside, SideOutput, event_times
 from cepheid.hosts.snapshot import pack, read_events, unpack, write_events
@@ -22,6 +23,7 @@ from cepheid.model.errors import OptionError, QueryError, StateError
 from cepheid.model.options import Options, make_options
 from cepheid.planner.compiled_query import CompiledQuery, compile_text
 from cepheid.planner.prepare import Prepared, prepare
+from cepheid.planner.registered_sources import Registrations, registrations_of
 
 _DRIVEN_FROM_OUTSIDE = END_OF_TIME
 """A lateness no event reaches: the watermark moves only when it is told to."""
@@ -40,12 +42,11 @@ class Detector:
 
     def __init__(self, query: CompiledQuery | str, **options: Any) -> None:
         """Options as for `cepheid.detect` (docs/semantics.md#options)."""
-        self._setup(
-            compile_text(query) if isinstance(query, str) else query,
-            make_options(options),
-            None,
-            False,
-        )
+        compiled = compile_text(query) if isinstance(query, str) else query
+        given = make_options(options)
+        registrations = registrations_of(compiled, given)
+        known = given if registrations is None else registrations.options
+        self._setup(compiled, known, None, False, registrations)
 
     def _setup(
         self,
@@ -53,9 +54,11 @@ class Detector:
         options: Options,
         first_events: tuple[int, int] | None,
         driven: bool,
+        registrations: Registrations | None = None,
     ) -> None:
         self.query = query
         self.options = options
+        self._registrations = registrations
         self._first_events = first_events
         self._driven = driven
         self._stages = query.stages(options)
@@ -79,6 +82,7 @@ class Detector:
 
     def feed(self, events: Any) -> Matches:
         """Take events; returns the matches that became final with them."""
+        events = registered_events(events, self._registrations)
         if isinstance(events, pa.Table | pa.RecordBatch) and not self._engines:
             self._start(events.schema, False)
         if type(events) is pa.RecordBatch and events.num_rows:  # the common case, no detours
@@ -193,13 +197,16 @@ class Detector:
 
     def _identity(self) -> dict[str, Any]:
         o = self.options
-        return {
+        identity: dict[str, Any] = {
             "text": self.query.source.text,
             "name": self.query.name,
             "columns": [o.type, o.time, o.start, o.end, o.id],
             "meaning": [str(o.tick), o.discrete, o.tie, str(o.lateness), o.close_at_end],
             "params": {k: repr(v) for k, v in sorted(o.params.items())},
         }
+        if o.cap is not None or o.failures:  # else as it was, so that older snapshots are known
+            identity["successors"] = [o.cap, o.failures]
+        return identity
 
     # -- for hosts that keep the state themselves ------------------------------------------------
 
@@ -326,16 +333,26 @@ def _as_time(value: Any) -> int:
 
 def detect_in_process(events: Any, query: CompiledQuery, options: Options) -> pa.Table:
     """All matches in a finite history; events may come in any order."""
-    detector = Detector.for_host(query, options, driven=False)
-    batches = list(event_batches(events, options))
-    if not batches and isinstance(events, pa.Table | pa.RecordBatch):
-        return detector.feed(events).table()
-    found = [detector.feed(batch) for batch in _in_time_order(batches, options)]
-    found.append(detector.close())
+    detector, batches = as_history(events, query, options)
+    found = [*(detector.feed(batch) for batch in batches), detector.close()]
     whole = found[0]
     for more in found[1:]:
         whole = whole + more
     return whole.table()
+
+
+def as_history(
+    events: Any, query: CompiledQuery, options: Options
+) -> tuple[Detector, list[EventBatch]]:
+    """A detector, and all events in time order to feed it with before it is closed."""
+    registrations = registrations_of(query, options)
+    if registrations is not None:
+        events, options = registered_events(events, registrations), registrations.options
+    detector = Detector.for_host(query, options, driven=False)
+    batches = list(event_batches(events, options))
+    if not batches and isinstance(events, pa.Table | pa.RecordBatch):
+        detector.feed(events)  # tells the columns
+    return detector, _in_time_order(batches, options)
 
 
 def _in_time_order(batches: list[EventBatch], options: Options) -> list[EventBatch]:

@@ -61,7 +61,7 @@ class PreparedProgram:
         options, output = self.options, self.form.output
         if output is None or options.id is None:
             return tuple(events.names)
-        needed = {options.type, options.end_column, options.id}
+        needed = {options.type, options.start, options.end_column, options.id}
         for stage in self.stages:
             needed.update(stage.needed_columns)
             derived = stage.query.output

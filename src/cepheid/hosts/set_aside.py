@@ -111,10 +111,12 @@ def event_times(
     The time of an event that lasts is its end; it must not start after that.
     A caller that finds the times in order looks at their ends and saves `check_range` its pass.
     """
-    times, bad = _times(batch, options.end_column, check_range)
+    times, bad = time_numbers(
+        batch.column(options.end_column), options.end_column, check_range=check_range
+    )
     if options.start is None:
         return times, bad
-    starts, wrong = _times(batch, options.start, True)
+    starts, wrong = time_numbers(batch.column(options.start), options.start)
     wrong = starts > times if wrong is None else wrong | (starts > times)
     if wrong.any():
         bad = wrong if bad is None else bad | wrong
@@ -124,18 +126,18 @@ def event_times(
 def event_starts(batch: pa.RecordBatch, options: Options, ends: np.ndarray) -> np.ndarray:
     """When the events of a batch start; for those that happen at an instant, when they end."""
     if options.start is not None:
-        starts, _ = _times(batch, options.start, False)
+        starts, _ = time_numbers(batch.column(options.start), options.start, check_range=False)
         return starts
     if batch.schema.get_field_index(MATCH_START) < 0:
         return ends
-    starts, missing = _times(batch, MATCH_START, False)
+    starts, missing = time_numbers(batch.column(MATCH_START), MATCH_START, check_range=False)
     return starts if missing is None else np.where(missing, ends, starts)
 
 
-def _times(
-    batch: pa.RecordBatch, name: str, check_range: bool
+def time_numbers(
+    column: pa.Array, name: str, *, check_range: bool = True
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    column = batch.column(name)
+    """A column of times as int64, and the rows without a usable one; `name` is for messages."""
     kind = column.type
     if pa.types.is_timestamp(kind):
         if kind.unit != "us":

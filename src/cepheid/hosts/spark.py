@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from cepheid.hosts.spark_batch import detect_batch, plan_batch
-from cepheid.hosts.spark_scan import plan_scan, scan_files
+from cepheid.hosts.spark_registered import registered_frames
+from cepheid.hosts.spark_scan import BatchInstead, ScanPlan, plan_scan, read_files
 from cepheid.model.options import Options, make_options
 from cepheid.planner.compiled_query import CompiledQuery, compile_text
+from cepheid.planner.registered_sources import registrations_of
 
 
 def detect_spark(events: Any, query: CompiledQuery, options: Options) -> Any:
     """The matches in a Spark DataFrame: a lazy one for a batch, a streaming one for a stream."""
+    events, options = _registered(events, query, options)
     if getattr(events, "isStreaming", False):
         from cepheid.hosts.spark_streaming import detect_stream  # noqa: PLC0415 (loads more)
 
@@ -21,7 +24,7 @@ def detect_spark(events: Any, query: CompiledQuery, options: Options) -> Any:
 
 def scan_spark(spark: Any, path: Any, query: CompiledQuery, options: Options) -> Any:
     """The matches in event files, found by tasks that each read a slice of time: lazy."""
-    return scan_files(spark, path, query, options)
+    return _scan_plan(spark, path, query, options).matches()
 
 
 def explain_spark(
@@ -35,9 +38,30 @@ def explain_spark(
     compiled = compile_text(query) if isinstance(query, str) else query
     chosen = make_options(options)
     if spark is not None:
-        return plan_scan(spark, events, compiled, chosen).explain()
+        return _scan_plan(spark, events, compiled, chosen).explain()
+    events, chosen = _registered(events, compiled, chosen)
     if getattr(events, "isStreaming", False):
         from cepheid.hosts.spark_streaming import plan_stream  # noqa: PLC0415 (loads more)
 
         return plan_stream(events, compiled, chosen).explain()
     return plan_batch(events, compiled, chosen).explain()
+
+
+def _registered(events: Any, query: CompiledQuery, options: Options) -> tuple[Any, Options]:
+    """The events and the options that tell of them, once for all hosts behind this door."""
+    registrations = registrations_of(query, options)
+    if registrations is None:
+        return events, options
+    return registered_frames(events, registrations), registrations.options
+
+
+def _scan_plan(
+    spark: Any, path: Any, query: CompiledQuery, options: Options
+) -> ScanPlan | BatchInstead:
+    registrations = registrations_of(query, options)
+    if registrations is None:
+        return plan_scan(spark, path, query, options)
+    # Slices of time are cut by the time column that the files have; a source may make another.
+    frame = registered_frames(read_files(spark, path, options), registrations)
+    reason = "the records of registered sources become events first"
+    return BatchInstead(plan_batch(frame, query, registrations.options), reason)

@@ -27,6 +27,7 @@ from cepheid.algebra.expression import (
     Absent,
     Aggregate,
     And,
+    Apart,
     Arithmetic,
     Attribute,
     Call,
@@ -49,6 +50,7 @@ from cepheid.planner.operator_types import (
     absent_attribute,
     arithmetic_type,
     comparison_type,
+    is_between_one,
     is_condition,
     literal_number,
     literal_type,
@@ -219,6 +221,8 @@ class _Translation:
                 if any(value.type is not ScalarType.STRING for value in values):
                     return sf.lit(False)
                 return _SEARCH[function](values[0].column, values[1].column)
+            case Apart():
+                return sf.lit(is_between_one(node))
             case _:
                 value = self._value(node)
                 return value.column if value.type is ScalarType.BOOL else sf.lit(False)
@@ -238,7 +242,7 @@ class _Translation:
                 return _negative(self._value(operand))
             case Call(function, arguments) if not is_condition(node):
                 return _call(function, [self._value(argument) for argument in arguments])
-            case Compare() | And() | Or() | Not() | Call():
+            case Compare() | Apart() | And() | Or() | Not() | Call():
                 # The atom around it has dealt with absent attributes.
                 inner = _Translation(self.column_of, self.type_of, Absent.FALSE, False)
                 return _Value(inner.predicate(node), ScalarType.BOOL, defined=True)

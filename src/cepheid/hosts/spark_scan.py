@@ -77,11 +77,6 @@ class BatchInstead:
         return f"no scan by slices of time: {self.reason}\n{self.plan.explain()}"
 
 
-def scan_files(spark: SparkSession, path: Any, query: CompiledQuery, options: Options) -> DataFrame:
-    """The matches in event files, as a lazy DataFrame."""
-    return plan_scan(spark, path, query, options).matches()
-
-
 def plan_scan(
     spark: SparkSession, path: Any, query: CompiledQuery, options: Options
 ) -> ScanPlan | BatchInstead:
@@ -233,6 +228,17 @@ def _end_of_time(program: PreparedProgram, units: UnitTimes) -> int | None:
 
 
 # -- the way through the batch host ---------------------------------------------------------------
+
+
+def read_files(spark: SparkSession, path: Any, options: Options) -> DataFrame:
+    """All rows of event files as a DataFrame, of the types that a scan would find."""
+    listed = list_event_files(path)
+    if isinstance(listed, OtherTable):
+        return _read_with_spark(spark, listed)
+    if listed.format is FileFormat.PARQUET:
+        return spark.read.parquet(*listed.urls())
+    schema = unified_schema([fact.schema for fact in _facts(spark, listed, options)], listed)
+    return _frame(spark, SliceReader(listed, schema, options))
 
 
 def _frame(spark: SparkSession, reader: SliceReader) -> DataFrame:

@@ -64,7 +64,7 @@ class StreamPlan:
             self.own,
             self.clock,
             self.routing,
-            _fingerprint(self.tests.program, self.routing, self.own),
+            _fingerprint(self.query, self.tests.program, self.routing, self.own),
             run,
         )
         packing = Packing(self.routing.stray_bucket, self.own)
@@ -189,10 +189,16 @@ def _warn_of_one_task(reason: str) -> None:
     )
 
 
-def _fingerprint(program: PreparedProgram, routing: Routing, own: pa.Schema) -> str:
-    """What must be the same for a checkpoint to be gone on from."""
+def _fingerprint(
+    query: CompiledQuery, program: PreparedProgram, routing: Routing, own: pa.Schema
+) -> str:
+    """What must be the same for a checkpoint to be gone on from.
+
+    The algebra holds the options that change a text's meaning (NEXT's cap and failures). What a
+    text may lack is left out then, so that older checkpoints are known.
+    """
     options = program.options
-    meaning = {
+    meaning: dict[str, object] = {
         "queries": [stage.form.fingerprint for stage in program.stages],
         "columns": [options.type, options.end_column, options.id],
         "types": {name: sorted(own) for name, own in (options.types or {}).items()},
@@ -202,5 +208,12 @@ def _fingerprint(program: PreparedProgram, routing: Routing, own: pa.Schema) -> 
         "strays": routing.strays,
         "events": [(field.name, str(field.type)) for field in own],
     }
+    if options.start is not None:
+        meaning["start"] = options.start
+    sources = query.program.catalogue.sources.values()
+    if sources:
+        meaning["sources"] = [
+            [each.name, each.own_names, each.time, each.clock_error] for each in sources
+        ]
     text = json.dumps(meaning, sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from cepheid.algebra.expression import Parameter
-from cepheid.algebra.pattern import Duration
+from cepheid.algebra.expression import Duration, Parameter
 from cepheid.languages.findings import Findings
 from cepheid.languages.terms import Length, Name, ParameterName
 from cepheid.model.diagnostics import did_you_mean

@@ -8,7 +8,7 @@ from enum import Enum
 
 import pyarrow as pa
 
-from cepheid.model.diagnostics import Diagnostic, did_you_mean
+from cepheid.model.diagnostics import Diagnostic, Span, did_you_mean
 from cepheid.model.errors import OptionError
 
 
@@ -59,13 +59,18 @@ class Source:
     `own_names` tells what a field of the type is called in the records, where that differs; `time`
     names the records' field of the time, or the two of start and end. A clock that is off by at
     most `clock_error`, an amount and a unit, makes the instant t the interval from t - e to t + e
-    (NEXT, section 3.1).
+    (NEXT, section 3.1). `places` tell where a text names the records' fields, for messages.
     """
 
     name: str
     own_names: tuple[tuple[str, str], ...] = ()
     time: tuple[str, ...] = ()
     clock_error: tuple[int | float, str | None] | None = None
+    places: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False)
+
+    def own_name(self, attribute: str) -> str:
+        """What the records call a field of the schema."""
+        return dict(self.own_names).get(attribute, attribute)
 
 
 class SinkKind(Enum):
@@ -82,12 +87,14 @@ class Sink:
     """A registered sink, which gets the results of the query of its name; `path` is a FILE's.
 
     `fields` are the attributes that it asks for, None when it takes whatever the query gives.
+    `place` is where a text says so, for messages.
     """
 
     name: str
     kind: SinkKind = SinkKind.TABLE
     path: str | None = None
     fields: tuple[tuple[str, AttributeType], ...] | None = None
+    place: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

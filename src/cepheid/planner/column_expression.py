@@ -21,6 +21,7 @@ from cepheid.algebra.expression import (
     Absent,
     Aggregate,
     And,
+    Apart,
     Arithmetic,
     Attribute,
     Call,
@@ -44,6 +45,7 @@ from cepheid.planner.operator_types import (
     absent_attribute,
     arithmetic_type,
     comparison_type,
+    is_between_one,
     is_condition,
     literal_number,
     literal_type,
@@ -187,6 +189,8 @@ class _Evaluation:
                 return self._compare(op, self._operand(left), self._operand(right))
             case Call(function, (text, part)) if function in _SEARCH:
                 return self._search(function, self._operand(text), self._operand(part))
+            case Apart():
+                return self._all(is_between_one(node))
             case _:
                 return self._compare("=", self._operand(node), _literal(Literal(True)))
 
@@ -250,7 +254,7 @@ class _Evaluation:
                 return _arithmetic(op, self._operand(left), self._operand(right))
             case Negative(operand):
                 return _negative(self._operand(operand))
-            case Call() | Compare() | And() | Or() | Not() if is_condition(node):
+            case Call() | Compare() | Apart() | And() | Or() | Not() if is_condition(node):
                 # Only the outermost atom knows of absent attributes, so the rule here is moot.
                 inner = _Evaluation(self.lookup, self.rows, Absent.FALSE)
                 return _Operand(ScalarType.BOOL, inner.predicate(node).astype(np.int64))
@@ -259,7 +263,7 @@ class _Evaluation:
             case Aggregate():
                 column = aggregate(node, self.lookup, self.rows, self.variables, self.elements)
                 return _attribute(column)
-            case Parameter() | Previous() | Every() | Compare() | And() | Or() | Not():
+            case Parameter() | Previous() | Every() | Compare() | Apart() | And() | Or() | Not():
                 raise unresolved(node)
             case _:
                 assert_never(node)

@@ -68,12 +68,18 @@ class CompiledQuery:
         # Loaded by those who ask for it: a short run should not wait for what it does not use.
         from cepheid.planner.events_schema import schema_of  # noqa: PLC0415
         from cepheid.planner.explain import explain  # noqa: PLC0415
+        from cepheid.planner.registered_sources import registrations_of  # noqa: PLC0415
         from cepheid.statistics.event_statistics import load_statistics  # noqa: PLC0415
 
+        known = make_options(options)
+        registrations = registrations_of(self, known)
+        if registrations is not None:
+            events = None if events is None else registrations.described(events)
+            known = registrations.options
         schema = None if events is None else schema_of(events)
         if isinstance(statistics, str | Path):
             statistics = load_statistics(statistics)
-        return explain(self, make_options(options), schema, statistics)
+        return explain(self, known, schema, statistics)
 
     def warnings(self, options: Options) -> tuple[Diagnostic, ...]:
         """What is legal but doubtful in the text, under these options."""

@@ -11,14 +11,18 @@ import pyarrow as pa
 
 from cepheid.algebra.expression import (
     Absent,
+    Apart,
+    Duration,
     Expression,
     ScalarType,
     attributes,
     conjuncts,
     variables,
 )
+from cepheid.algebra.expression import walk as walk_expression
 from cepheid.algebra.expression_text import expression_text
-from cepheid.algebra.pattern import Duration, Pattern, walk
+from cepheid.algebra.node_expressions import node_expressions
+from cepheid.algebra.pattern import Pattern, walk
 from cepheid.algebra.query import Query
 from cepheid.algebra.text import to_text
 from cepheid.kernels.multi_source import MultiShape, multi_source
@@ -97,7 +101,7 @@ def _stage(
         yield "Plan"
         yield f"  needs values for {', '.join(f':{name}' for name in missing)} (params=)"
         return
-    events = schema or _assumed_schema(query, options, statistics)
+    events = schema or _assumed_schema(query, options, statistics, compiled.program.catalogue)
     open_schema = schema is None or query.name != compiled.stages(options)[0].name
     try:
         prepared = prepare(
@@ -145,7 +149,10 @@ def _time_words(prepared: Prepared, is_assumed: bool) -> str:
 
 
 def _assumed_schema(
-    query: Query, options: Options, statistics: EventStatistics | None
+    query: Query,
+    options: Options,
+    statistics: EventStatistics | None,
+    registered: Catalogue,
 ) -> pa.Schema:
     """The least the planner needs: a type, a time, and whatever is known of other columns."""
     if statistics is not None:
@@ -153,7 +160,8 @@ def _assumed_schema(
     else:
         is_timestamp = options.tick is None and _has_unit(query.pattern)
     kinds: dict[str, AttributeType] = {}
-    for event_type in Catalogue.from_option(options.types).types.values():
+    declared = Catalogue.from_option(options.types).types.values()
+    for event_type in (*declared, *registered.types.values()):
         for name, kind in event_type.attributes.items():
             kinds[name] = kinds[name].merge(kind) if name in kinds else kind
     for each in statistics.types.values() if statistics else ():
@@ -166,7 +174,14 @@ def _assumed_schema(
 
 
 def _has_unit(pattern: Pattern) -> bool:
-    windows = (getattr(node, "window", None) for node in walk(pattern))
+    windows = [getattr(node, "window", None) for node in walk(pattern)]
+    windows += [
+        part.window
+        for node in walk(pattern)
+        for expression in node_expressions(node)
+        for part in walk_expression(expression)
+        if isinstance(part, Apart)
+    ]
     return any(isinstance(each, Duration) and each.unit is not None for each in windows)
 
 

@@ -15,6 +15,7 @@ from cepheid.algebra.expression import (
     Absent,
     Aggregate,
     And,
+    Apart,
     Arithmetic,
     Attribute,
     Call,
@@ -34,6 +35,7 @@ from cepheid.algebra.expression import (
 from cepheid.planner.operator_types import (
     arithmetic_type,
     comparison_type,
+    is_between_one,
     is_condition,
     literal_number,
     literal_type,
@@ -87,6 +89,8 @@ def is_native(expression: Expression, type_of: TypeOf) -> bool:
             return function not in _OF_STRINGS and all(is_native(a, type_of) for a in arguments)
         case Literal() | Attribute():
             return True
+        case Apart(first, second):
+            return first == second
         case Parameter() | Previous() | Every() | Aggregate():
             return False
         case _:
@@ -179,6 +183,8 @@ class KernelSource:
         return found
 
     def _test(self, node: Expression) -> str:
+        if isinstance(node, Apart):
+            return str(is_between_one(node))
         if isinstance(node, Compare):
             return self._compare(node.op, self._value(node.left), self._value(node.right))
         value = self._value(node)
@@ -216,7 +222,7 @@ class KernelSource:
                 return _negative(self._value(operand))
             case Call(function, arguments) if not is_condition(node):
                 return _call(function, [self._value(argument) for argument in arguments])
-            case Compare() | And() | Or() | Not() | Call():
+            case Compare() | Apart() | And() | Or() | Not() | Call():
                 # The atom around it has dealt with absent attributes.
                 return _Value(f"truth({self._inner(node)})", ScalarType.BOOL, True)
             case Parameter() | Previous() | Every() | Aggregate():

@@ -13,6 +13,7 @@ from typing import assert_never
 from cepheid.algebra.expression import (
     FUNCTIONS,
     And,
+    Apart,
     Call,
     Compare,
     Expression,
@@ -99,7 +100,7 @@ def number_type(*kinds: ScalarType) -> ScalarType:
 def is_condition(node: Expression) -> bool:
     """Whether a node always answers yes or no: a connective or an atom."""
     match node:
-        case And() | Or() | Not() | Compare():
+        case And() | Or() | Not() | Compare() | Apart():
             return True
         case Call(function, _):
             return FUNCTIONS[function][1] is ScalarType.BOOL
@@ -114,6 +115,16 @@ def absent_attribute(variable: str, name: str) -> DataError:
         f"an event bound to `{variable}` has no attribute `{name}`",
         help=f"give every event of its type a value for `{name}`, or filter those out first",
     )
+
+
+def is_between_one(atom: Apart) -> bool:
+    """True for an event and itself, the one time atom about single events; else it is unresolved.
+
+    What is evaluated for single events knows their attributes and not those of others.
+    """
+    if atom.first != atom.second:
+        raise unresolved(atom)
+    return True
 
 
 def unresolved(node: Expression) -> InternalError:

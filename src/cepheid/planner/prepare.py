@@ -153,7 +153,8 @@ def _prepare(
     known_parameters: tuple[str, ...],
 ) -> Prepared:
     domain = time_domain(events, options)
-    if options.start is not None and not is_succession(query.pattern):
+    lasts = options.start is not None
+    if lasts and not query.lasting and not is_succession(query.pattern):
         raise QueryError.of(
             "intervals-not-available",
             "this query works on events that happen at an instant",
@@ -166,7 +167,7 @@ def _prepare(
         costs=costs_of(options),
         search=cast(Search, options.plan.search),
     )
-    plan = plan_pattern(optimised.pattern)
+    plan = plan_pattern(optimised.pattern, lasts=lasts)
     types = {f.name: scalar_type(f.type) for f in events}
     plan = _checked(plan, types, query)
     needed = _needed(plan, options)
@@ -227,9 +228,14 @@ def costs_of(options: Options) -> NextCosts | None:
     return NextCosts(known, cast(Mode, options.plan.costs))
 
 
-def plan_pattern(pattern: Pattern) -> SequencePlan | SuccessionPlan:
-    """The plan for a closed pattern: of successors where it has any, else of a sequence."""
-    return plan_succession(pattern) if is_succession(pattern) else plan_sequence(pattern)
+def plan_pattern(pattern: Pattern, *, lasts: bool = False) -> SequencePlan | SuccessionPlan:
+    """The plan for a closed pattern: of successors where it has any, else of a sequence.
+
+    Events that last are run as successors even if there is but one: sequences know instants only.
+    """
+    if lasts or is_succession(pattern):
+        return plan_succession(pattern)
+    return plan_sequence(pattern)
 
 
 def _in_chains(

@@ -18,6 +18,7 @@ from cepheid.algebra.expression import (
     Attribute,
     Compare,
     Expression,
+    Window,
     conjunction,
     conjuncts,
     variables,
@@ -32,7 +33,6 @@ from cepheid.algebra.pattern import (
     Seq,
     Side,
     TimeBound,
-    Window,
     Within,
 )
 from cepheid.model.errors import QueryError

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from cepheid.algebra.expression import (
     Absent,
     And,
+    Apart,
     Attribute,
     Compare,
     Every,
@@ -142,6 +143,8 @@ class _Body:
                 return self._joined(" or ", operands, "False")
             case Not(operand):
                 return f"(not {self.truth(operand)})"
+            case Apart():
+                return self._apart(expression)
             case _:
                 return self._atom(expression)
 
@@ -187,6 +190,17 @@ class _Body:
             self.lines += ["            break", "    n = nodes[n, 0]"]
         return answer
 
+    def _apart(self, atom: Apart) -> str:
+        assert isinstance(atom.window, int)
+        self.of.ints.append(atom.window)
+        first, second = (
+            self._event(variable, "q" if variable in self._coming else "m")
+            for variable in (atom.first, atom.second)
+        )
+        distance = f"abs(ends[{second} - base] - ends[{first} - base])"
+        within = f"{distance} <= ci[{len(self.of.ints) - 1}]"
+        return f"({first} >= 0 and {second} >= 0 and {within})"
+
     def _native(self, atom: Expression) -> Expression:
         if is_native(atom, lambda _, name: self.of.type_of(name)):
             return atom
@@ -206,12 +220,17 @@ class _Body:
         local = f"v{self.of.numbers[variable]}_{self.of.place(name)}"
         if local not in self._known:
             self._known.add(local)
-            event = f"e{self.of.numbers[variable]}"
-            if event not in self._known:
-                self._known.add(event)
-                self.lines.append(f"{event} = latest(nodes, {side}, {self.of.numbers[variable]})")
+            event = self._event(variable, side)
             self.lines.append(f"{local} = {self._fetched(name, event)}")
         return local
+
+    def _event(self, variable: str, side: str) -> str:
+        """The local name of the last event of a variable in `m` or `q`, below 0 for none."""
+        event = f"e{self.of.numbers[variable]}"
+        if event not in self._known:
+            self._known.add(event)
+            self.lines.append(f"{event} = latest(nodes, {side}, {self.of.numbers[variable]})")
+        return event
 
     def _name_of(self, variable: str, name: str) -> str:
         if variable[0] in (_LAST, _EACH):

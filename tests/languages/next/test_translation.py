@@ -457,6 +457,35 @@ def test_a_query_reads_the_results_of_an_earlier_one() -> None:
     )
 
 
+# Time limits as atoms
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "A; B WHERE B.v = 1 OR (A, B) OCCURS WITHIN 5 s",
+            "Next(Atom([A], A), Atom([B], B), test=B.v = 1 or apart(A, B, 5 s))",
+        ),
+        (
+            "A; B WHERE FILTER(NOT (B, A) OCCURS WITHIN :w min)",
+            "Next(Atom([A], A), Atom([B], B), skip=not apart(B, A, :w min))",
+        ),
+        (
+            "A; (B; C) WHERE FILTER((A, B) OCCURS WITHIN 5)",
+            "Next(Atom([A], A), Next(Atom([B], B), Atom([C], C)), skip=apart(A, B, 5 ticks))",
+        ),
+        (
+            r"A; (B \ N) WHERE (A, N) OCCURS WITHIN 5",
+            "Except(Next(Atom([A], A), Atom([B], B)), Atom([N], N), since=A, "
+            "predicate=apart(A, N, 5 ticks))",
+        ),
+    ],
+)
+def test_a_time_limit_that_is_no_window_is_an_atom(text: str, expected: str) -> None:
+    assert pattern(f"SELECT * FROM {text}") == from_text(expected)
+
+
 # Options and warnings
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from cepheid.algebra.expression import Aggregate, Call, Every, Expression, Not, Previous
+from cepheid.algebra.expression import Aggregate, Apart, Call, Every, Expression, Not, Previous
+from cepheid.languages.durations import window_of
 from cepheid.languages.expressions import ExpressionTranslator
 from cepheid.languages.next.syntax import Contains, Element, FilterTerm, OccursWithin
 from cepheid.languages.references import References
@@ -45,7 +46,7 @@ class NextExpressions(ExpressionTranslator):
     result_clause: ClassVar[str] = "SELECT"
 
     def own_condition(self, term: OwnTerm) -> Expression | None:
-        """`CONTAINS` is an atom; FILTER and OCCURS WITHIN can only stand further out."""
+        """`CONTAINS` and `OCCURS WITHIN` are atoms; FILTER can only stand further out."""
         match term:
             case Contains(text, part):
                 values = (self.value(text), self.value(part))
@@ -62,15 +63,27 @@ class NextExpressions(ExpressionTranslator):
                     "put it between commas: WHERE FILTER(...), other conditions",
                 )
             case OccursWithin():
-                return self.refuse(
-                    "nested-window",
-                    "a time limit is not part of another condition",
-                    term.span,
-                    "below OR or NOT",
-                    "put OCCURS WITHIN between commas, or join it with AND",
-                )
+                return self.time_limit(term)
             case _:
                 return None if self.value(term) is None else self.refuse_value(term)
+
+    def time_limit(self, term: OccursWithin) -> Apart | None:
+        """The time between two events as an atom; None after noting what is wrong with it."""
+        findings = self.references.findings
+        window = window_of(term.length, "leave OCCURS WITHIN out to have no limit", findings)
+        first = self.references.binding(term.first)
+        second = self.references.binding(term.second)
+        if window is None or first is None or second is None:
+            return None
+        if first is second:
+            # A parameter in it must stay to be given a value, so the limit itself stays.
+            findings.warning(
+                "window-without-effect",
+                "a time limit between an event and itself has no effect",
+                term.span,
+                "one event has no distance",
+            )
+        return Apart(first.variable, second.variable, window, span=term.span)
 
     def own_value(self, term: OwnTerm) -> Expression | None:
         """`PREV(x.f)` and `ALL(x.f)`, which look back at the elements of an iteration."""

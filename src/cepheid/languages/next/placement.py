@@ -14,16 +14,17 @@ from typing import TypeAlias
 
 from cepheid.algebra.expression import (
     Absent,
+    Apart,
     Every,
     Expression,
     Previous,
+    Window,
     conjunction,
     variables,
     walk,
 )
 from cepheid.algebra.pattern import (
     Atom,
-    Duration,
     Except,
     Filter,
     Measure,
@@ -65,7 +66,7 @@ class TimeLimit:
 
     first: str
     second: str
-    window: Duration
+    window: Window
     skips: bool
     span: Span
 
@@ -78,6 +79,11 @@ class TimeLimit:
     def elements(self) -> frozenset[str]:
         """None: only conditions look back."""
         return frozenset()
+
+    @property
+    def predicate(self) -> Expression:
+        """The same as a condition, for places where a window can not stand."""
+        return Apart(self.first, self.second, self.window, span=self.span)
 
 
 Qualification: TypeAlias = Condition | TimeLimit
@@ -118,29 +124,11 @@ class _Placement:
         """A Next or Plus with its phi and theta, and its windows directly above it."""
         reached = self._reached(own, bound_variables(node))
         if isinstance(node, Next):
-            self._check_skipped_limits(node, reached)
+            reached = _skipping(reached, set(last_variables(node.second)))
         conditions = [each for each in reached if isinstance(each, Condition)]
         skip = conjunction([each.predicate for each in conditions if each.skips])
         test = conjunction([each.predicate for each in conditions if not each.skips])
         return _limited(replace(node, skip=skip, test=test), reached)
-
-    def _check_skipped_limits(self, node: Next, own: Iterable[Qualification]) -> None:
-        """Refuse a FILTER on a time that does not grow with the order of the candidates.
-
-        Candidates come in the order of their ends. Up to the last event of a candidate it makes no
-        difference whether a limit skips or ends: if the next one is too late, all others are
-        (SPEC B5). Up to an inner event skipping would find others, which a window can't tell.
-        """
-        ends = set(last_variables(node.second))
-        for each in own:
-            if isinstance(each, TimeLimit) and each.skips and not each.variables & ends:
-                self.findings.error(
-                    "filtered-window",
-                    "FILTER can only limit the time up to the last event of an operand",
-                    each.span,
-                    f"`{min(each.variables & all_variables(node.second))}` is not the last one",
-                    help="take the limit out of FILTER",
-                )
 
     def _over(self, node: Pattern, own: Sequence[Qualification]) -> Pattern:
         """A pattern without predicates of its own, filtered.
@@ -163,12 +151,8 @@ class _Placement:
         inner = [each for each in given if not each.variables & names]
         below, own = _below(about, node.negated)
         visible = (*bound_variables(node.pattern), *bound_variables(node.negated))
-        conditions = []
-        for each in self._reached(own, visible):
-            if isinstance(each, Condition):
-                conditions.append(each.predicate)
-            else:
-                self._refuse_limit(each, names)
+        # A match has no event for an exception, so a window could not tell its time.
+        conditions = [each.predicate for each in self._reached(own, visible)]
         return replace(
             node,
             pattern=self.attach(node.pattern, inner),
@@ -198,15 +182,20 @@ class _Placement:
             help="compare an exception with what is detected before it is decided",
         )
 
-    def _refuse_limit(self, each: TimeLimit, names: frozenset[str]) -> None:
-        raised = min(each.variables & names)
-        self.findings.error(
-            "exception-in-window",
-            f"`{raised}` raises an exception, so a match has no event for it",
-            each.span,
-            "a time that is not there",
-            help="limit the time between two events that are detected",
-        )
+
+def _skipping(own: Iterable[Qualification], last: set[str]) -> list[Qualification]:
+    """FILTER's limits on a time that does not grow with the order of the candidates, as conditions.
+
+    Candidates come in the order of their ends. Up to the last event of a candidate it makes no
+    difference whether a limit skips or ends: if the next one is too late, all others are (SPEC B5),
+    and a window lets the instance go. Up to an inner event skipping finds others.
+    """
+    return [
+        Condition(each.predicate, True, each.span)
+        if isinstance(each, TimeLimit) and each.skips and not each.variables & last
+        else each
+        for each in own
+    ]
 
 
 def _limited(node: Pattern, own: Iterable[Qualification]) -> Pattern:

@@ -22,7 +22,7 @@ from cepheid.languages.next.syntax import (
 from cepheid.languages.references import enumerate_names
 from cepheid.languages.terms import Name
 from cepheid.model.catalogue import TYPE_NAMES, AttributeType, Catalogue, Sink, SinkKind, Source
-from cepheid.model.diagnostics import did_you_mean
+from cepheid.model.diagnostics import Span, did_you_mean
 
 _KINDS = {kind.value: kind for kind in SinkKind}
 
@@ -38,6 +38,7 @@ def register(text: ProgramText, catalogue: Catalogue, findings: Findings) -> Cat
                 _own_names(source, schema, findings),
                 tuple(name.text for name in source.time),
                 _clock_error(source.clock_error, findings),
+                _places(source),
             )
             catalogue = catalogue.with_source(made, schema)
     places = {}
@@ -155,6 +156,13 @@ def _own_names(
     return tuple(names.items())
 
 
+def _places(source: SourceRegistration) -> dict[str, Span]:
+    """Where the text names the records' fields; a renamed one is named after FROM."""
+    named = {each.field.text: each.own for each in source.renamings}
+    names = [named.get(each.name.text, each.name) for each in source.fields]
+    return {each.text: each.span for each in (*names, *source.time)}
+
+
 def _note_repeated(field: Name, where: str, findings: Findings) -> None:
     findings.error(
         "duplicate-field",
@@ -206,4 +214,5 @@ def _sink(sink: SinkRegistration, findings: Findings) -> Sink:
                 else "write file before the path, or leave it out",
             )
     fields = None if sink.fields is None else tuple(_schema(sink.fields, findings).items())
-    return Sink(sink.name.text, kind, None if sink.path is None else sink.path.value, fields)
+    path = None if sink.path is None else sink.path.value
+    return Sink(sink.name.text, kind, path, fields, (sink.path or sink.name).span)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from cepheid.algebra.expression_text import MAX_DEPTH
 from cepheid.algebra.pattern import Pattern, bound_variables
 from cepheid.algebra.query import Output, Program, Query
-from cepheid.languages.durations import window_of
 from cepheid.languages.findings import Findings, Report
 from cepheid.languages.hierarchy import QueryPlace, check_references, query_names, read_types
 from cepheid.languages.limits import MOST_COMPONENTS, too_deep, too_many_components
@@ -127,29 +126,14 @@ class _Translation:
                 skips, whole = True, whole.condition
             for term in _split(whole):
                 if isinstance(term, syntax.OccursWithin):
-                    yield from self._time_limit(term, skips, references)
+                    limit = translator.time_limit(term)
+                    if limit is not None:
+                        yield TimeLimit(limit.first, limit.second, limit.window, skips, term.span)
                     continue
                 predicate = translator.condition(term)
                 if predicate is not None:
                     translator.check_types(predicate)
                     yield Condition(predicate, skips, term.span)
-
-    def _time_limit(
-        self, term: syntax.OccursWithin, skips: bool, references: NextReferences
-    ) -> Iterator[TimeLimit]:
-        window = window_of(term.length, "leave OCCURS WITHIN out to have no limit", self.findings)
-        first, second = references.binding(term.first), references.binding(term.second)
-        if window is None or first is None or second is None:
-            return
-        if first is second:
-            # A parameter in it must stay to be given a value, so the limit itself stays.
-            self.findings.warning(
-                "window-without-effect",
-                "a time limit between an event and itself has no effect",
-                term.span,
-                "one event has no distance",
-            )
-        yield TimeLimit(first.variable, second.variable, window, skips, term.span)
 
     def _warn(self, given: list[Qualification]) -> None:
         limits = [(each.first, each.second) for each in given if isinstance(each, TimeLimit)]

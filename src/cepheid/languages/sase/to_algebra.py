@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cepheid.algebra.expression import TRUE, Expression, Parameter
+from cepheid.algebra.expression import TRUE, Duration, Expression, Parameter
 from cepheid.algebra.pattern import (
     Atom,
-    Duration,
     Extreme,
     Filter,
     Guard,

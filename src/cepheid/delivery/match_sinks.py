@@ -1,21 +1,42 @@
-"""Where a run's matches go: a file, or a table that the terminal shows at the end."""
+"""Where matches go: a file, a table that the terminal shows at the end, memory, a function."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
 
-from cepheid.cli.match_files import MatchFile, open_match_file
-from cepheid.cli.nested_columns import plain_table
+from cepheid.delivery.match_files import MatchFile, open_match_file
+from cepheid.delivery.nested_columns import plain_table
 from cepheid.hosts.matches import Matches
 
 _ROWS = 1 << 16
 
 
-class FileSink:
+class MatchSink(ABC):
+    """Takes matches as they come; `with` tells whether they all came."""
+
+    @abstractmethod
+    def accept(self, matches: Matches) -> None:
+        """Take them; the first ones, even if none, tell the columns."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        return None
+
+
+class FileSink(MatchSink):
     """Writes matches as they come."""
 
     def __init__(self, path: Path | None, kind: str) -> None:
@@ -31,9 +52,6 @@ class FileSink:
         for table in matches.tables(_ROWS):
             self._file.write(table)
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(
         self,
         kind: type[BaseException] | None,
@@ -44,7 +62,7 @@ class FileSink:
             self._file.__exit__(kind, error, trace)
 
 
-class FirstMatches:
+class FirstMatches(MatchSink):
     """Keeps the first matches and counts all."""
 
     def __init__(self, limit: int) -> None:
@@ -72,13 +90,33 @@ class FirstMatches:
         tables = [plain_table(table) for table in self._tables]
         return pa.concat_tables(tables, promote_options="permissive")
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        return None
+class Collected(MatchSink):
+    """Keeps all matches."""
+
+    def __init__(self) -> None:
+        """None so far."""
+        self._matches: Matches | None = None
+
+    def accept(self, matches: Matches) -> None:
+        """Keep them."""
+        self._matches = matches if self._matches is None else self._matches + matches
+
+    @property
+    def table(self) -> pa.Table:
+        """All matches."""
+        assert self._matches is not None
+        return self._matches.table()
+
+
+class CalledBack(MatchSink):
+    """Hands matches on to a function, never none."""
+
+    def __init__(self, function: Callable[[Matches], object]) -> None:
+        """The function is called with the matches of each batch that has any."""
+        self._function = function
+
+    def accept(self, matches: Matches) -> None:
+        """Call the function."""
+        if len(matches):
+            self._function(matches)

@@ -15,7 +15,7 @@ from typing import IO, Any, Protocol, Self
 import pyarrow as pa
 import pyarrow.csv
 
-from cepheid.cli.nested_columns import flat_table, plain_table
+from cepheid.delivery.nested_columns import flat_table, plain_table
 from cepheid.hosts.plain_types import python_rows
 from cepheid.model.errors import OptionError
 

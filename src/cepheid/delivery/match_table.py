@@ -13,16 +13,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cepheid import CompiledQuery
-from cepheid.cli.run_request import RunRequest
 from cepheid.hosts.plain_types import python_rows
-from cepheid.model.options import Options, make_options
+from cepheid.model.options import Options
+from cepheid.planner.compiled_query import CompiledQuery
 from cepheid.planner.prepare import Prepared, prepare
+from cepheid.planner.registered_sources import registrations_of
 from cepheid.planner.sequence_plan import find_key
 from cepheid.planner.succession_plan import SuccessionPlan, shared_key
 from cepheid.report.time_axis import DAY, MILLISECOND, SECOND, TimeScale
 
 _MOST_ATTRIBUTES = 3
+_MOST_OF_A_RUN = 4
 _LEAST_WIDTH = 100
 _COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "red")
 
@@ -39,29 +40,44 @@ class Shown:
 
 
 def show_matches_of(
-    request: RunRequest, compiled: CompiledQuery, matches: pa.Table, total: int
+    compiled: CompiledQuery,
+    options: Options,
+    matches: pa.Table,
+    total: int,
+    *,
+    attributes: Sequence[str] | None = None,
+    title: str | None = None,
+    hint: str = "",
 ) -> None:
-    """Print the matches of a run: keys once, and of each event what the query tests."""
-    options = make_options(request.options)
+    """Print the matches of a query: keys once, and of each event what the query tests.
+
+    `attributes` are shown instead of the latter; `hint` tells how to see those that are not shown.
+    """
+    registrations = registrations_of(compiled, options)
+    options = options if registrations is None else registrations.options
     keys, tested = _attributes_of(compiled, options, matches)
     shown = Shown(
         time=options.end_column,
         type=options.type,
         id=options.id,
         keys=keys,
-        attributes=tested if request.show is None else request.show,
+        attributes=tested if attributes is None else attributes,
     )
-    show_matches(matches, total, shown, Console())
+    console = Console()
+    if title is not None:
+        console.print(Text(title, style="bold"))
+    show_matches(matches, total, shown, console, hint)
 
 
 def _attributes_of(
     compiled: CompiledQuery, options: Options, matches: pa.Table
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The attributes of the key, and the others that the query's conditions name."""
-    variables = [f.type for f in matches.schema if pa.types.is_struct(f.type)]
-    if not variables:
+    names = _variables(matches.schema)
+    if not names:
         return (), ()
-    event = variables[0]
+    kind = matches.schema.field(names[0]).type
+    event = kind.value_type if pa.types.is_list(kind) else kind
     schema = pa.schema([event.field(i) for i in range(event.num_fields)])
     query = compiled.stages(options)[-1]
     prepared = prepare(
@@ -81,7 +97,9 @@ def _key_attributes(prepared: Prepared) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for names in key.of.values() for name in names))
 
 
-def show_matches(matches: pa.Table, total: int, shown: Shown, console: Console) -> None:
+def show_matches(
+    matches: pa.Table, total: int, shown: Shown, console: Console, hint: str = ""
+) -> None:
     """Print the first matches and how many there are in all."""
     if total == 0:
         console.print("no matches")
@@ -89,18 +107,18 @@ def show_matches(matches: pa.Table, total: int, shown: Shown, console: Console) 
     if console.width < _LEAST_WIDTH and not console.is_terminal:
         console.width = _LEAST_WIDTH
     rows = sorted(python_rows(matches), key=lambda row: (row["end"], row["start"]))
-    variables = [f.name for f in matches.schema if pa.types.is_struct(f.type)]
+    variables = _variables(matches.schema)
     if rows and variables:
         console.print(_events_table(rows, variables, shown))
     elif rows:
         console.print(_values_table(matches, rows))
-    console.print(_count(len(rows), total))
+    console.print(_count(len(rows), total, hint))
 
 
-def _count(shown: int, total: int) -> Text:
+def _count(shown: int, total: int, hint: str) -> Text:
     if shown < total:
         text = Text(f"{total:,} matches, the first {shown:,} shown")
-        text.append("; --limit shows more, --out writes them all", style="dim")
+        text.append(hint, style="dim")
         return text
     return Text("1 match" if total == 1 else f"{total:,} matches")
 
@@ -113,7 +131,7 @@ def _events_table(rows: list[dict[str, Any]], variables: list[str], shown: Shown
     for key in keys:
         table.add_column(key, style="bold")
     for number, variable in enumerate(variables):
-        kinds = {row[variable].get(shown.type) for row in rows if row[variable]}
+        kinds = {event.get(shown.type) for row in rows for event in _events(row, variable)}
         kind = f"\n[dim]{kinds.pop()}[/dim]" if len(kinds) == 1 else ""
         table.add_column(f"{variable}{kind}", style=_COLOURS[number % len(_COLOURS)])
     has_length = any(row["start"] != row["end"] for row in rows)
@@ -122,7 +140,7 @@ def _events_table(rows: list[dict[str, Any]], variables: list[str], shown: Shown
     others = [name for name in shown.attributes if name not in keys]
     for row in rows:
         cells = [_value(_first(row, variables, key)) for key in keys]
-        cells += [_event(row[variable], form, shown, others) for variable in variables]
+        cells += [_cell(_events(row, variable), form, shown, others) for variable in variables]
         if has_length:
             cells.append(scale.duration(scale.number(row["end"]) - scale.number(row["start"])))
         table.add_row(*cells)
@@ -154,10 +172,11 @@ class _TimeForm:
         cls, rows: list[dict[str, Any]], variables: list[str], time: str, scale: TimeScale
     ) -> _TimeForm:
         moments = [
-            scale.number(row[variable][time])
+            scale.number(event[time])
             for row in rows
             for variable in variables
-            if row[variable] and row[variable].get(time) is not None
+            for event in _events(row, variable)
+            if event.get(time) is not None
         ]
         precision = next(
             step
@@ -172,11 +191,35 @@ class _TimeForm:
         return self.scale.instant(number, precision=self.precision, with_date=self.with_date)
 
 
-def _event(
-    event: dict[str, Any] | None, form: _TimeForm, shown: Shown, attributes: Sequence[str]
+def _variables(schema: pa.Schema) -> list[str]:
+    """The columns that hold an event, or the list of events of an iterated variable."""
+    return [
+        field.name
+        for field in schema
+        if pa.types.is_struct(field.type)
+        or (pa.types.is_list(field.type) and pa.types.is_struct(field.type.value_type))
+    ]
+
+
+def _events(row: dict[str, Any], variable: str) -> list[dict[str, Any]]:
+    """The events of a variable in a match, none if it is not bound."""
+    value = row[variable]
+    if not value:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def _cell(
+    events: list[dict[str, Any]], form: _TimeForm, shown: Shown, attributes: Sequence[str]
 ) -> str:
-    if event is None:
-        return "-"
+    """One event, or of a run the first and the last events and how many there are."""
+    texts = [_event(event, form, shown, attributes) for event in events]
+    if len(texts) > _MOST_OF_A_RUN:
+        texts = [texts[0], "…", texts[-1], f"({len(events)})"]
+    return "\n".join(texts) or "-"
+
+
+def _event(event: dict[str, Any], form: _TimeForm, shown: Shown, attributes: Sequence[str]) -> str:
     time = form.text(event[shown.time])
     words = [time if shown.id is None else f"{_value(event.get(shown.id))}@{time}"]
     for attribute in attributes[:_MOST_ATTRIBUTES]:
@@ -187,14 +230,13 @@ def _event(
 
 
 def _same(row: dict[str, Any], variables: list[str], key: str) -> bool:
-    values = {
-        row[variable][key] for variable in variables if row[variable] and key in row[variable]
-    }
-    return len(values) == 1
+    every = [event for variable in variables for event in _events(row, variable)]
+    return len({event[key] for event in every if key in event}) == 1
 
 
 def _first(row: dict[str, Any], variables: list[str], key: str) -> Any:
-    return next((row[v][key] for v in variables if row[v] and row[v].get(key) is not None), None)
+    every = (event[key] for v in variables for event in _events(row, v) if key in event)
+    return next((value for value in every if value is not None), None)
 
 
 def _value(value: Any) -> str:
