@@ -197,7 +197,7 @@ class _Body:
             self._event(variable, "q" if variable in self._coming else "m")
             for variable in (atom.first, atom.second)
         )
-        distance = f"abs(ends[{second} - base] - ends[{first} - base])"
+        distance = f"abs(facts[END, {second} - base] - facts[END, {first} - base])"
         within = f"{distance} <= ci[{len(self.of.ints) - 1}]"
         return f"({first} >= 0 and {second} >= 0 and {within})"
 
