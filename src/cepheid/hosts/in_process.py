@@ -282,6 +282,9 @@ class Detector:
                 self._prepared(self._stages[0], events.batch.schema, events.open_schema),
             )
             self._start(events.batch.schema, events.open_schema)
+        if not self._driven:
+            for engine in self._engines:
+                engine.compact()
         if self._front is None:
             return self._engines[0].feed(events)
         accepted = self._front.accept(events)

@@ -35,6 +35,9 @@ class LiveEngine(ABC):
 
     _columns: EventColumns
 
+    forgets_by_time = True
+    """Whether events that matter no more would not matter to an earlier state of it either."""
+
     def __init__(
         self,
         prepared: Prepared,
@@ -141,6 +144,13 @@ class LiveEngine(ABC):
     @abstractmethod
     def expires_at(self) -> int | None:
         """The watermark at which the last live event can be forgotten; None when never or none."""
+
+    def compact(self) -> bool:
+        """Let go of live events that no instance needs, where many are; whether there were any.
+
+        Ordinals change, so hosts call it between batches.
+        """
+        return False
 
     # -- state as events ------------------------------------------------------------------------
 

@@ -42,6 +42,19 @@ class LiveFacts:
         self._move(dead, max(1024, 2 * (self.end - ordinal)))
         self.base = ordinal
 
+    def keep_only(self, rows: np.ndarray, base: int) -> None:
+        """Forget all rows but these; the first of them gets the ordinal `base`."""
+        self._whole = np.ascontiguousarray(self._whole[:, rows])
+        self._real = np.ascontiguousarray(self._real[:, rows])
+        self.base, self.end = base, base + len(rows)
+
+    def column(self, number: int, *, is_real: bool) -> np.ndarray:
+        """A column that conditions read, as whole numbers that are equal where its values are."""
+        live = self.end - self.base
+        if is_real:
+            return (self._real[number, :live] + 0.0).view(np.int64)  # -0.0 equals 0.0
+        return self._whole[FACTS + number, :live]
+
     def _move(self, dead: int, room: int) -> None:
         live = self.end - self.base - dead
         for name in ("_whole", "_real"):

@@ -133,6 +133,7 @@ class Bucket:
         """Move the watermark, take the events, store what changed; `fired` is an expired timer."""
         header = self._header()
         detector = self._detector(header)
+        header = self._compacted(header, detector)
         marks = [engine.next_ordinal for engine in detector.engines]
         watermark = self._task.clock.watermark(watermark_ms)
         matches = detector.advance(watermark)
@@ -187,6 +188,8 @@ class Bucket:
         """Let a detector of an earlier version see what came since; its matches left long ago."""
         if version == header.version:
             return True
+        if version < header.lost and not all(e.forgets_by_time for e in detector.engines):
+            return False
         news = []
         for number in range(len(header.stages)):
             tables = stream_state.read_stage(self._store, header, number, after=version)
@@ -254,6 +257,16 @@ class Bucket:
         elif not bool((times[1:] >= times[:-1]).all()):
             batch = batch.take(pa.array(np.argsort(times, kind="stable")))
         return batch, late
+
+    def _compacted(self, header: Header, detector: Detector) -> Header:
+        """The state without what no instance needs any more, where that is most of it."""
+        time_column = self._task.options.end_column
+        for number, engine in enumerate(detector.engines):
+            if engine.compact():
+                events, positions = engine.live_table()
+                noted = with_notes(events, positions, engine.absent_flags())
+                header = stream_state.replace_stage(self._store, header, number, noted, time_column)
+        return header
 
     # -- storing --------------------------------------------------------------------------------
 

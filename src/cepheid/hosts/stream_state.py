@@ -77,7 +77,7 @@ class Header:
     """All of a bucket's state but the events.
 
     `tokens` are random names of the newest versions, oldest first; `timer` is the event-time timer
-    that is set, in milliseconds.
+    that is set, in milliseconds. `lost` is the latest version of which some event is gone.
     """
 
     fingerprint: str
@@ -88,6 +88,7 @@ class Header:
     stages: tuple[StageState, ...] = ()
     front: dict[str, Any] | None = None
     segments: tuple[Segment, ...] = ()
+    lost: int = 0
 
     def to_bytes(self) -> bytes:
         """JSON, so that any version can at least read whose state it is."""
@@ -176,6 +177,7 @@ def drop_dead(store: Store, header: Header, horizons: Sequence[int | None]) -> H
         horizon = horizons[segment.stage]
         if horizon is not None and segment.last_time <= horizon:
             store.drop_segment(segment.number)
+            header = replace(header, lost=max(header.lost, segment.last_version))
         else:
             alive.append(segment)
     return header if len(alive) == len(header.segments) else replace(header, segments=tuple(alive))
@@ -219,6 +221,8 @@ def rewrite(
     for segment in old:
         store.drop_segment(segment.number)
     kept = [s for s in header.segments if s not in old]
+    if horizon is not None:
+        header = replace(header, lost=max(header.lost, *(s.last_version for s in old)))
     if not len(events):
         return replace(header, segments=tuple(kept))
     data = _written(events)
@@ -236,6 +240,22 @@ def rewrite(
     )
     where = header.segments.index(old[0])
     return replace(header, next_number=number + 1, segments=(*kept[:where], merged, *kept[where:]))
+
+
+def replace_stage(
+    store: Store, header: Header, stage: int, events: pa.Table, time_column: str
+) -> Header:
+    """All events of a stage anew; whoever knows an earlier version has to read them all."""
+    for segment in header.segments:
+        if segment.stage == stage:
+            store.drop_segment(segment.number)
+    kept = tuple(s for s in header.segments if s.stage != stage)
+    header = replace(header, segments=kept, lost=header.version)
+    if not len(events):
+        return header
+    header = append(store, header, stage, events, time_column)
+    *others, whole = header.segments
+    return replace(header, segments=(*others, replace(whole, first_version=0)))
 
 
 def _written(events: pa.Table) -> bytes:

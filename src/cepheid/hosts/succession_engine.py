@@ -27,13 +27,22 @@ from cepheid.hosts.store import View
 from cepheid.kernels.succession import Constants, Events, Succession
 from cepheid.model.errors import LimitExceeded
 from cepheid.planner.chains import Chains
+from cepheid.planner.succession_layout import SuccessionLayout
+from cepheid.planner.succession_plan import shared_key
 
-_WORTH_A_LOOK = 1 << 14
-"""New live events after which it pays to look for those nothing needs any more."""
+_WORTH_COMPACTING = 1 << 15
+_SPARE_ROWS = 512
 
 
 class SuccessionEngine(LiveEngine):
     """The running state of one query; see the module's text."""
+
+    # An instance that was consumed would live on in a state from before, without what consumed it.
+    forgets_by_time = False
+
+    _live: LiveFacts
+    _key: tuple[int, bool] | None
+    _compact_at: int
 
     # -- what hosts call ------------------------------------------------------------------------
 
@@ -63,6 +72,56 @@ class SuccessionEngine(LiveEngine):
             return None
         return max(chunk.last_time for chunk in self._chunks) + window
 
+    def compact(self) -> bool:
+        """Drop the events that no instance of their own key needs.
+
+        Without a window the instance of a key that has gone silent waits for ever, and would hold
+        all events since it began. But where one key runs through all operators, only events of its
+        own key decide what becomes of it.
+        """
+        if self._key is None or not self._chunks or self._live_rows < self._compact_at:
+            return False
+        self._succession.upkeep(self._events(), self._processed_to)
+        needed = self._needed_by_key(*self._key)
+        needed[: self._chunks[0].base - self._live.base] = False  # gone, though still in the facts
+        rows = np.flatnonzero(needed)
+        self._compact_at = max(_WORTH_COMPACTING, 2 * len(rows))
+        if 2 * len(rows) > len(needed):
+            return False
+        before, base = self._live.base, self._ordinal - len(rows)
+        names = np.cumsum(needed) - 1 + base
+        self._succession.rename_events(names, before)
+        self._held = names[self._held - before]
+        self._live.keep_only(rows, base)
+        chunks = []
+        for chunk in self._chunks:
+            begin = chunk.base - before
+            own = np.flatnonzero(needed[begin : begin + len(chunk)])
+            if len(own):
+                chunks.append(chunk.only(own, base))
+            base += len(own)
+        self._chunks = chunks
+        self._live_rows = self._looked_at = len(rows)
+        return True
+
+    def _needed_by_key(self, number: int, is_real: bool) -> np.ndarray:
+        """Which live events are not older than every instance of their key."""
+        keys = self._live.column(number, is_real=is_real)
+        everything = np.arange(self._live.base, self._live.end)
+        ends = self._live.ends(everything)
+        needed = ends >= self._processed_to
+        needed[self._succession.named_events - self._live.base] = True
+        firsts = self._succession.first_events()
+        if len(firsts):
+            of = keys[firsts - self._live.base]
+            began = self._live.ends(firsts)
+            order = np.lexsort((began, of))
+            known, first = np.unique(of[order], return_index=True)
+            earliest = began[order][first]
+            place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+            needed |= (known[place] == keys) & (ends >= earliest[place])
+        return needed
+
     # -- building up ----------------------------------------------------------------------------
 
     def _start_over(self) -> None:
@@ -72,6 +131,8 @@ class SuccessionEngine(LiveEngine):
         self._succession = Succession(layout.shape)
         self._needed_after = BEGINNING
         self._looked_at = 0
+        self._compact_at = _WORTH_COMPACTING
+        self._key = _key_column(layout)
         self._some_last = False
         kinds = [kind is ScalarType.FLOAT for _, kind in layout.columns]
         self._live = LiveFacts(kinds.count(False), kinds.count(True))
@@ -166,8 +227,8 @@ class SuccessionEngine(LiveEngine):
 
     def _prune(self) -> None:
         """Let go of the events that are older than every instance."""
-        if not self._chunks or self._live_rows - self._looked_at < _WORTH_A_LOOK:
-            return
+        if not self._chunks or self._live_rows < 2 * self._looked_at + _SPARE_ROWS:
+            return  # looking costs as much as there is alive: it pays when that has doubled
         earliest = self._succession.upkeep(self._events(), self._processed_to)
         if len(self._held):
             earliest = min(earliest, int(self._live.ends(self._held).min()))
@@ -178,3 +239,16 @@ class SuccessionEngine(LiveEngine):
         for chunk in self._chunks[:-2]:
             chunk.shrink()
         self._looked_at = self._live_rows
+
+
+def _key_column(layout: SuccessionLayout) -> tuple[int, bool] | None:
+    """The column that holds the key of every event: its number, and whether it has floats."""
+    shared = shared_key(layout.plan)
+    if shared is None or len(set(shared.values())) > 1:
+        return None
+    (name,) = set(shared.values())
+    for is_real in (False, True):
+        columns = [n for n, kind in layout.columns if (kind is ScalarType.FLOAT) == is_real]
+        if name in columns:
+            return columns.index(name), is_real
+    return None

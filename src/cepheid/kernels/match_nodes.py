@@ -297,6 +297,23 @@ def mark_waiting(nodes, marks, waiting, lists, counts, now, facts, base):  # typ
 
 
 @njit(cache=True, nogil=True)
+def first_events(nodes, waiting, lists, alive):  # type: ignore[no-untyped-def]
+    """The first event of every waiting match."""
+    found = np.empty(alive, np.int64)
+    count = 0
+    for bucket in range(lists.shape[0]):
+        row = lists[bucket, 0]
+        while row >= 0:
+            node = waiting[row, NODE]
+            while nodes[node, 0] >= 0:
+                node = nodes[node, 0]
+            found[count] = nodes[node, 2]
+            count += 1
+            row = waiting[row, NEXT]
+    return found[:count]
+
+
+@njit(cache=True, nogil=True)
 def keep_witnesses(nodes, marks, witnesses, heads, earliest):  # type: ignore[no-untyped-def]
     """Drop the exceptions that no waiting match can meet; how many rows are left.
 

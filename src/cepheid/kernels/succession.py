@@ -14,6 +14,7 @@ from cepheid.kernels.match_nodes import (
     FREE,
     WAITING_WIDTH,
     close_ranks,
+    first_events,
     keep_witnesses,
     mark_waiting,
     renumber,
@@ -152,6 +153,23 @@ class Succession:
         renumber(self._waiting, self._lists, numbers)
         self._witnesses[:kept, 0] = numbers[self._witnesses[:kept, 0]]
         return earliest
+
+    def first_events(self) -> np.ndarray:
+        """The first event of every instance."""
+        found: np.ndarray = first_events(
+            self._nodes, self._waiting, self._lists, int(self._counts[ALIVE])
+        )
+        return found
+
+    @property
+    def named_events(self) -> np.ndarray:
+        """The events of all nodes; what `upkeep` has not given back yet is among them."""
+        named: np.ndarray = self._nodes[: self._control[NODES], 2]
+        return named
+
+    def rename_events(self, names: np.ndarray, base: int) -> None:
+        """Call event e names[e - base] from now on."""
+        self.named_events[:] = names[self.named_events - base]
 
 
 def _rows(width: int) -> np.ndarray:
