@@ -13,6 +13,12 @@ from cepheid.cli.main import app
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
+def query_of(story: str) -> Path:
+    """The query of an example, whatever its language."""
+    (query,) = (EXAMPLES / story).glob("query.*")
+    return query
+
+
 @pytest.fixture
 def cepheid_command() -> Callable[..., Result]:
     """Runs `cepheid` with arguments, in this process."""

@@ -14,12 +14,13 @@ import cepheid
 from cepheid.cli import event_readers
 from cepheid.generate import StreamParameters, generate_stream, write_events
 from cepheid.hosts import text_formats
-from tests.cli.conftest import EXAMPLES
+from tests.cli.conftest import EXAMPLES, query_of
 
 STORIES = {
     "shoplifting": ("events.csv", ("x", "z")),
     "misplaced_inventory": ("events.jsonl", ("x", "y")),
     "overdose": ("events.csv", ("x", "y")),
+    "credit_cards": ("events.csv", ("S1", "S2", "L")),
 }
 PAIRS = "EVENT SEQ(E1 x, E2 y) WHERE [attr1] WITHIN 200"
 
@@ -46,7 +47,7 @@ def test_examples_give_their_expected_matches(story, cepheid_command):
     folder = EXAMPLES / story
     events, variables = STORIES[story]
     result = cepheid_command(
-        "run", folder / "query.sase", "--events", folder / events, "--format", "jsonl"
+        "run", query_of(story), "--events", folder / events, "--format", "jsonl"
     )
     assert result.exit_code == 0, result.stderr
     found = [[row[v]["event"] for v in variables] for row in json_lines(result.stdout)]

@@ -13,13 +13,14 @@ import cepheid
 from cepheid.cli import failures
 from cepheid.generate import StreamParameters, generate_stream, write_events
 from cepheid.model.errors import DataError
-from tests.cli.conftest import EXAMPLES
+from tests.cli.conftest import EXAMPLES, query_of
 
 PAIRS = "EVENT SEQ(E1 x, E2 y) WHERE [attr1] WITHIN 200"
 STORIES = {
     "shoplifting": ("events.csv", ("x", "z")),
     "misplaced_inventory": ("events.jsonl", ("x", "y")),
     "overdose": ("events.csv", ("x", "y")),
+    "credit_cards": ("events.csv", ("S1", "S2", "L")),
 }
 
 pytestmark = pytest.mark.usefixtures("spark")
@@ -48,7 +49,7 @@ def test_examples_on_spark(story, host, cepheid_command):
     path = EXAMPLES / story
     events, variables = STORIES[story]
     result = cepheid_command(
-        "run", path / "query.sase", "-e", path / events, "--host", host, "--format", "jsonl"
+        "run", query_of(story), "-e", path / events, "--host", host, "--format", "jsonl"
     )
     assert result.exit_code == 0, result.stderr
     found = [[row[v]["event"] for v in variables] for row in json_lines(result.stdout)]
