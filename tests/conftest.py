@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -57,8 +58,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> SparkTe
     return SparkTestsInOneWorker(config, log)
 
 
-# Compiling leaves millions of objects behind, through which the collector would go again and again.
-gc.set_threshold(100_000, 20, 100)
+# Compiling leaves millions of objects behind, through which the collector would go again and again:
+# it looks at young ones only, and every so often all that has survived is left alone for good.
+gc.set_threshold(100_000, 50, 1_000_000)
+_TESTS_PER_COLLECTION = 40
+_finished = itertools.count(1)
+
+
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Collect what the last tests left, then leave the rest out of later collections."""
+    if next(_finished) % _TESTS_PER_COLLECTION == 0:
+        gc.collect()
+        gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
