@@ -1,4 +1,4 @@
-"""The cases of tests/cases/next.yaml by the definitions (see NOT_RUN in tests/cases/loading.py)."""
+"""The cases of tests/cases/next.yaml by the definitions, and that every trap of SPEC has one."""
 
 from __future__ import annotations
 
