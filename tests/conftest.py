@@ -88,6 +88,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """In CI a skipped test is a failure: everything it needs is installed there."""
+    gc.unfreeze()
+    gc.collect()  # some libraries tell of objects that are alive at the very end
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     is_worker = hasattr(session.config, "workerinput")
     if not IN_CI or is_worker or reporter is None or exitstatus != pytest.ExitCode.OK:
