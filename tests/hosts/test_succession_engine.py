@@ -123,3 +123,26 @@ def test_counters_tell_instances_touched() -> None:
     told = detector.counters
     assert told["finished"] > 0
     assert told["touched"] <= 3 * told["started"]
+
+
+@pytest.mark.usefixtures("eager")
+def test_an_old_event_beside_a_live_one_does_not_come_back_to_life() -> None:
+    """A5 met B7, which is gone; A30, which came with A5, still waits (found by reading)."""
+    query = "SELECT * FROM A x; B y"
+    detector = cepheid.Detector(query, lateness=10, id="event")
+    parts = [
+        detector.feed([{"event": "B7", "type": "B", "ts": 7}]),
+        detector.feed(
+            [{"event": "A5", "type": "A", "ts": 5}, {"event": "A30", "type": "A", "ts": 30}]
+        ),
+        detector.feed(
+            [{"event": "C", "type": "C", "ts": 60}, {"event": "D", "type": "B", "ts": 55}]
+        ),
+    ]
+    for _ in range(2):
+        detector = cepheid.Detector.restore(query, detector.snapshot(), lateness=10, id="event")
+        parts.append(detector.feed([{"event": "Z", "type": "Z", "ts": 61}]))
+    parts.append(detector.feed([{"event": "B70", "type": "B", "ts": 70}]))
+    parts.append(detector.close())
+    pairs = [(m["x"]["event"], m["y"]["event"]) for part in parts for m in part]
+    assert pairs == [("A5", "B7"), ("A30", "D")]

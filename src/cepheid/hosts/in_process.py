@@ -153,6 +153,7 @@ class Detector:
                     "watermark": engine.watermark,
                     "latest": engine.latest,
                     "position": engine.position,
+                    "dead": engine.dead_until,
                     "late": engine.set_aside.late.count,
                     "quarantined": engine.set_aside.quarantined.count,
                 }
@@ -189,6 +190,7 @@ class Detector:
                 watermark=stage["watermark"],
                 latest=stage["latest"],
                 position=stage["position"],
+                horizon=stage.get("dead", BEGINNING),
             )
             self._engines[number].set_aside.late.count = stage["late"]
             self._engines[number].set_aside.quarantined.count = stage["quarantined"]

@@ -36,7 +36,10 @@ class LiveEngine(ABC):
     _columns: EventColumns
 
     forgets_by_time = True
-    """Whether events that matter no more would not matter to an earlier state of it either."""
+    """Whether events that matter no more would not matter to an earlier state of it either.
+
+    Otherwise an old event must not be fed again without the others of its time.
+    """
 
     def __init__(
         self,
@@ -59,6 +62,7 @@ class LiveEngine(ABC):
         self._chunks: list[Chunk] = []
         self._ordinal = 0
         self._processed_to = BEGINNING  # the watermark may be ahead of what the kernel has seen
+        self._dead_until = BEGINNING
         self._held = np.zeros(0, np.int64)
         self._schema: pa.Schema | None = None
         self._selector = RowSelector()
@@ -141,6 +145,11 @@ class LiveEngine(ABC):
     def horizon(self) -> int | None:
         """Events up to this time matter no more; None when that is never so."""
 
+    @property
+    def dead_until(self) -> int:
+        """Events up to this time must not be fed again, where that is not all the same."""
+        return self._dead_until
+
     @abstractmethod
     def expires_at(self) -> int | None:
         """The watermark at which the last live event can be forgotten; None when never or none."""
@@ -183,10 +192,15 @@ class LiveEngine(ABC):
         watermark: int,
         latest: int,
         position: int,
+        horizon: int = BEGINNING,
     ) -> None:
-        """Become the engine that had these live events; nothing it had delivered comes again."""
+        """Become the engine that had these live events; nothing it had delivered comes again.
+
+        Events up to `horizon` are there by chance, beside live ones: others like them are gone.
+        """
         self.watermark, self.latest = watermark, latest
         self._processed_to = watermark
+        self._dead_until = horizon
         batch = events.batch
         if batch.num_rows:
             self._learn(batch, events.open_schema)

@@ -226,6 +226,7 @@ class Bucket:
                 watermark=stage.watermark,
                 latest=stage.latest,
                 position=stage.position,
+                horizon=stage.dead_until,
             )
         if detector.front is not None and header.front is not None:
             detector.front.set_state(header.front)
@@ -299,7 +300,7 @@ class Bucket:
                 header = stream_state.rewrite(
                     self._store, header, run, horizons[number], time_column
                 )
-        stages = tuple(StageState(e.watermark, e.latest, e.position) for e in engines)
+        stages = tuple(StageState(e.watermark, e.latest, e.position, e.dead_until) for e in engines)
         front = None if detector.front is None else detector.front.state()
         return replace(header, stages=stages, front=front), is_fresh
 

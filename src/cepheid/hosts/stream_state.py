@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.hosts.snapshot import join_events, read_table, write_table
+from cepheid.hosts.stream_clock import BEGINNING
 from cepheid.model.errors import StateError
 
 FORMAT = 1
@@ -70,6 +71,7 @@ class StageState:
     watermark: int
     latest: int
     position: int
+    dead_until: int = BEGINNING
 
 
 @dataclass(frozen=True, slots=True)

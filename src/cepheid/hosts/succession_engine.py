@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from cepheid.algebra.expression import ScalarType
 from cepheid.hosts.event_columns import EventColumns
-from cepheid.hosts.live_engine import BEGINNING, LiveEngine
+from cepheid.hosts.live_engine import LiveEngine
 from cepheid.hosts.live_facts import LiveFacts
 from cepheid.hosts.matches import Piece
 from cepheid.hosts.set_aside import event_starts, event_times
@@ -63,7 +63,7 @@ class SuccessionEngine(LiveEngine):
 
     def horizon(self) -> int | None:
         """Events up to this time matter no more; None when that is never so."""
-        return self._needed_after
+        return self._dead_until
 
     def expires_at(self) -> int | None:
         """Instances wait for as long as their windows let them."""
@@ -129,7 +129,6 @@ class SuccessionEngine(LiveEngine):
         self._layout = layout
         self._columns = EventColumns(layout, self.options, self._first_events)
         self._succession = Succession(layout.shape)
-        self._needed_after = BEGINNING
         self._looked_at = 0
         self._compact_at = _WORTH_COMPACTING
         self._key = _key_column(layout)
@@ -156,9 +155,10 @@ class SuccessionEngine(LiveEngine):
         if not len(everything):
             return
         times = self._live.ends(everything)
-        seen = times < self._processed_to
-        self._held = everything[~seen]
-        self._run_ordinals(self._in_order(everything[seen]), emit=False)
+        is_waiting = times >= self._processed_to
+        self._held = everything[is_waiting]
+        seen = everything[~is_waiting & (times > self._dead_until)]
+        self._run_ordinals(self._in_order(seen), emit=False)
 
     def _arrays(
         self,
@@ -232,8 +232,8 @@ class SuccessionEngine(LiveEngine):
         earliest = self._succession.upkeep(self._events(), self._processed_to)
         if len(self._held):
             earliest = min(earliest, int(self._live.ends(self._held).min()))
-        self._needed_after = min(earliest, self._processed_to) - 1
-        while self._chunks and self._chunks[0].last_time <= self._needed_after:
+        self._dead_until = min(earliest, self._processed_to) - 1
+        while self._chunks and self._chunks[0].last_time <= self._dead_until:
             self._live_rows -= len(self._chunks.pop(0))
         self._live.drop_before(self._chunks[0].base if self._chunks else self._ordinal)
         for chunk in self._chunks[:-2]:
