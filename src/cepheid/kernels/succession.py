@@ -32,7 +32,6 @@ from cepheid.kernels.succession_run import (
 from cepheid.kernels.succession_shape import SuccessionShape, table
 from cepheid.kernels.succession_source import condition_source
 
-FAR = 2**62
 _FIRST_ROWS = 256
 _FIRST_LISTS = 256
 _FIRST_UPKEEP = 1 << 16

@@ -71,8 +71,12 @@ class Conditions:
         for each in equalities:
             attribute = each.bound if of_bound else each.coming
             name = body.value(attribute.variable, attribute.name, side)
-            is_float = self.type_of(attribute.name) is ScalarType.FLOAT
-            answer = f"mixed({answer}, {f'whole({name})' if is_float else name})"
+            # Compared with a float, an integer is one: both sides must fall together.
+            kinds = [self.type_of(side.name) for side in (each.bound, each.coming)]
+            if ScalarType.FLOAT in kinds:
+                is_float = self.type_of(attribute.name) is ScalarType.FLOAT
+                name = f"whole({name if is_float else f'to_float({name})'})"
+            answer = f"mixed({answer}, {name})"
         return Condition(tuple(body.lines), answer)
 
     def type_of(self, name: str) -> ScalarType:
@@ -80,17 +84,6 @@ class Conditions:
         if name.startswith("?"):
             return ScalarType.INT
         return self.type_of_column("", name)
-
-    def within(self, first: str, second: str, window: int) -> Condition:
-        """Whether a match's events of two variables end within `window` of each other."""
-        self.ints.append(window)
-        limit = f"ci[{len(self.ints) - 1}]"
-        lines = tuple(
-            f"{event} = latest(nodes, m, {self.numbers[variable]})"
-            for event, variable in (("e", first), ("f", second))
-        )
-        apart = "abs(facts[END, e - base] - facts[END, f - base])"
-        return Condition(lines, f"e >= 0 and f >= 0 and {apart} <= {limit}")
 
     def column(self, name: str) -> str:
         """A column of the kernel: floats have a table of their own, others follow the facts."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from cepheid.algebra.expression import (
+    Apart,
     Expression,
     ScalarType,
     conjunction,
@@ -177,7 +178,8 @@ class _Builder:
 
     def _within(self, node: Within) -> Condition:
         assert node.first is not None and node.second is not None
-        return self.conditions.within(node.first, node.second, length_of(node))
+        apart = Apart(node.first, node.second, length_of(node))
+        return self.conditions.condition(apart, frozenset())
 
     def _repeat(self, node: Plus) -> int:
         operand = self._operator(node.pattern, ())
