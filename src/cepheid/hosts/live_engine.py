@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from cepheid.algebra.expression import ScalarType
 from cepheid.hosts.batch_schema import check_batch_schema, merged_schema
-from cepheid.hosts.event_columns import EventColumns
+from cepheid.hosts.event_columns import AbsentKey, EventColumns
 from cepheid.hosts.ingest import EventBatch
 from cepheid.hosts.matches import Matches, Piece
 from cepheid.hosts.set_aside import SetAside, event_times
@@ -233,6 +233,10 @@ class LiveEngine(ABC):
     def _prune(self) -> None:
         """Let go of what cannot matter any more."""
 
+    def _leave_key(self) -> None:
+        """Go on without the key: an event has come that lacks it."""
+        raise AssertionError("an engine without a key cannot lose it")
+
     def _settle(self) -> list[Piece]:
         """Matches that waited for the watermark."""
         return []
@@ -343,7 +347,11 @@ class LiveEngine(ABC):
         if not len(selected):
             return
         where = positions if isinstance(positions, int) else positions[selected]
-        arrays = self._new_arrays(batch, selected, lacks, open_schema, codes, times)
+        try:
+            arrays = self._arrays(batch, selected, lacks, open_schema, codes, times)
+        except AbsentKey:
+            self._leave_key()
+            arrays = self._arrays(batch, selected, lacks, open_schema, None, times)
         self._keep(arrays, len(selected))
         own = {name: rows[selected] for name, rows in lacks.items()}
         whole = selected if len(selected) < batch.num_rows else None
@@ -351,17 +359,6 @@ class LiveEngine(ABC):
         chunk = Chunk(self._ordinal, batch, whole, where, arrays["t"], own, in_order=in_order)
         self._chunks.append(chunk)
         self._count_new(len(selected))
-
-    def _new_arrays(
-        self,
-        batch: pa.RecordBatch,
-        selected: np.ndarray,
-        lacks: Mapping[str, np.ndarray],
-        open_schema: bool,
-        codes: np.ndarray,
-        times: np.ndarray,
-    ) -> dict[str, np.ndarray]:
-        return self._arrays(batch, selected, lacks, open_schema, codes, times)
 
     def _count_new(self, rows: int) -> None:
         self._ordinal += rows

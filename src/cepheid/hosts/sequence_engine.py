@@ -9,7 +9,6 @@ missing event. A query with negation sees events once the watermark has reached 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -211,21 +210,9 @@ class SequenceEngine(LiveEngine):
         else:
             self._new = arrays
 
-    def _new_arrays(
-        self,
-        batch: pa.RecordBatch,
-        selected: np.ndarray,
-        lacks: Mapping[str, np.ndarray],
-        open_schema: bool,
-        codes: np.ndarray,
-        times: np.ndarray,
-    ) -> dict[str, np.ndarray]:
-        try:
-            return self._arrays(batch, selected, lacks, open_schema, codes, times)
-        except AbsentKey:
-            self._partitioned = False
-            self._rebuild()
-            return self._arrays(batch, selected, lacks, open_schema, None, times)
+    def _leave_key(self) -> None:
+        self._partitioned = False
+        self._rebuild()
 
     def _process(self, first_new: int) -> list[Piece]:
         """Hand the kernel what it may see now."""
