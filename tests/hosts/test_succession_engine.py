@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +14,10 @@ import pytest
 import cepheid
 from cepheid.hosts import succession_engine
 from cepheid.model.errors import LimitExceeded
+from cepheid.model.options import Options, make_options
+from cepheid.planner.prepare import costs_of, with_statistics
+from cepheid.statistics.collect import StatisticsCollector
+from cepheid.statistics.event_statistics import save_statistics
 from tests.hosts.simulated_stream import SimulatedStream
 
 CHAIN = "SELECT * FROM A x; B y; C z WHERE FILTER(x.k = y.k), FILTER(y.k = z.k)"
@@ -146,3 +152,32 @@ def test_an_old_event_beside_a_live_one_does_not_come_back_to_life() -> None:
     parts.append(detector.close())
     pairs = [(m["x"]["event"], m["y"]["event"]) for part in parts for m in part]
     assert pairs == [("A5", "B7"), ("A30", "D")]
+
+
+def test_integers_meet_the_floats_they_are_compared_with() -> None:
+    """Instances are listed by a hash of the key, in which 2**53 + 1 must not part from 2.0**53."""
+    rows = [
+        {"type": "A", "ts": 1, "k": 2**53 + 1},
+        {"type": "A", "ts": 1, "k": 7},
+        {"type": "B", "ts": 2, "f": 2.0**53},
+        {"type": "B", "ts": 3, "f": 7.0},
+    ]
+    by_key = cepheid.detect(rows, "SELECT * FROM A x; B y WHERE FILTER(x.k = y.f)")
+    # The same comparison where no index can be made of it.
+    tested = cepheid.detect(rows, "SELECT * FROM A x; B y WHERE FILTER(NOT x.k <> y.f)")
+    pairs = [
+        sorted((m["x"]["k"], m["y"]["ts"]) for m in table.to_pylist()) for table in (by_key, tested)
+    ]
+    assert pairs[0] == pairs[1]
+    assert (7, 3) in pairs[0]
+
+
+def test_statistics_from_a_file_travel_as_values(tmp_path: Path) -> None:
+    collector = StatisticsCollector(Options())
+    collector.add(pa.RecordBatch.from_pylist(events(1, 200)))
+    path = tmp_path / "stats.json"
+    save_statistics(collector.finish(), path)
+    options = with_statistics(make_options({"statistics": str(path)}))
+    path.unlink()
+    travelled = pickle.loads(pickle.dumps(options))
+    assert costs_of(travelled) is not None

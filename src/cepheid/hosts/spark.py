@@ -9,12 +9,13 @@ from cepheid.hosts.spark_registered import registered_frames
 from cepheid.hosts.spark_scan import BatchInstead, ScanPlan, plan_scan, read_files
 from cepheid.model.options import Options, make_options
 from cepheid.planner.compiled_query import CompiledQuery, compile_text
+from cepheid.planner.prepare import with_statistics
 from cepheid.planner.registered_sources import registrations_of
 
 
 def detect_spark(events: Any, query: CompiledQuery, options: Options) -> Any:
     """The matches in a Spark DataFrame: a lazy one for a batch, a streaming one for a stream."""
-    events, options = _registered(events, query, options)
+    events, options = _registered(events, query, with_statistics(options))
     if getattr(events, "isStreaming", False):
         from cepheid.hosts.spark_streaming import detect_stream  # noqa: PLC0415 (loads more)
 
@@ -24,7 +25,7 @@ def detect_spark(events: Any, query: CompiledQuery, options: Options) -> Any:
 
 def scan_spark(spark: Any, path: Any, query: CompiledQuery, options: Options) -> Any:
     """The matches in event files, found by tasks that each read a slice of time: lazy."""
-    return _scan_plan(spark, path, query, options).matches()
+    return _scan_plan(spark, path, query, with_statistics(options)).matches()
 
 
 def explain_spark(

@@ -221,11 +221,16 @@ def _lateness(options: Options, domain: TimeDomain) -> int:
 
 def costs_of(options: Options) -> NextCosts | None:
     """The cost model over the statistics that the options give; None without any."""
+    known = with_statistics(options).statistics
+    return None if known is None else NextCosts(known, cast(Mode, options.plan.costs))
+
+
+def with_statistics(options: Options) -> Options:
+    """The options with the statistics themselves in place of their path, which workers lack."""
     given = options.statistics
-    if given is None:
-        return None
-    known = load_statistics(given) if isinstance(given, str | Path) else given
-    return NextCosts(known, cast(Mode, options.plan.costs))
+    if not isinstance(given, str | Path):
+        return options
+    return replace(options, statistics=load_statistics(given))
 
 
 def plan_pattern(pattern: Pattern, *, lasts: bool = False) -> SequencePlan | SuccessionPlan:
