@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from cepheid.hosts.event_columns import unknown_column
+from cepheid.hosts.event_reader import unknown_column
 from cepheid.hosts.type_codes import bad_type_column
 from cepheid.model.errors import DataError
 from cepheid.model.options import Options

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from cepheid.algebra.expression import ScalarType
 from cepheid.hosts.batch_schema import check_batch_schema, merged_schema
-from cepheid.hosts.event_columns import AbsentKey, EventColumns
+from cepheid.hosts.event_reader import AbsentKey, EventReader
 from cepheid.hosts.ingest import EventBatch
 from cepheid.hosts.matches import Matches, Piece
 from cepheid.hosts.set_aside import SetAside, event_times
@@ -33,7 +33,7 @@ END_OF_TIME = 2**62
 class LiveEngine(ABC):
     """The events of one running query; what is found in them is a subclass's."""
 
-    _columns: EventColumns
+    _columns: EventReader
 
     forgets_by_time = True
     """Whether events that matter no more would not matter to an earlier state of it either.
@@ -73,9 +73,17 @@ class LiveEngine(ABC):
 
     def feed(self, events: EventBatch) -> Matches:
         """Take a batch; the matches that became final."""
+        return Matches(self.form, self.take(events))
+
+    def advance(self, watermark: int) -> Matches:
+        """No event before `watermark` will come any more; the matches this makes final."""
+        return Matches(self.form, self.move(watermark))
+
+    def take(self, events: EventBatch) -> list[Piece]:
+        """Take a batch; what became final."""
         batch = events.batch
         if batch.num_rows == 0:
-            return Matches(self.form)
+            return []
         self._learn(batch, events.open_schema)
         arrived = self.position
         self.position += batch.num_rows
@@ -88,7 +96,7 @@ class LiveEngine(ABC):
             taken = self._take_as_it_is(batch, codes, times, arrived, pieces)
             if taken == batch.num_rows:
                 self._prune()
-                return Matches(self.form, pieces)
+                return pieces
             if taken:
                 batch, codes, times = batch.slice(taken), codes[taken:], times[taken:]
                 arrived += taken
@@ -102,16 +110,16 @@ class LiveEngine(ABC):
         self._add(batch, selected, codes, times, where, lacks, events.open_schema)
         pieces += self._process(self._ordinal - len(selected)) + self._settle()
         self._prune()
-        return Matches(self.form, pieces)
+        return pieces
 
-    def advance(self, watermark: int) -> Matches:
-        """No event before `watermark` will come any more; the matches this makes final."""
+    def move(self, watermark: int) -> list[Piece]:
+        """Move the watermark on; what this makes final."""
         if watermark > self.watermark:
             self.watermark = watermark
             self.latest = max(self.latest, min(watermark, END_OF_TIME))
         pieces = self._process(self._ordinal) + self._settle()
         self._prune()
-        return Matches(self.form, pieces)
+        return pieces
 
     def close(self) -> Matches:
         """End of input: time runs on for ever, so every deadline passes."""

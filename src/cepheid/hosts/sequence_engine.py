@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cepheid.hosts.event_columns import AbsentKey, EventColumns
+from cepheid.hosts.event_columns import EventColumns
+from cepheid.hosts.event_reader import AbsentKey
 from cepheid.hosts.live_engine import BEGINNING, END_OF_TIME, LiveEngine
 from cepheid.hosts.match_columns import holds_for
 from cepheid.hosts.matches import Flat, Groups, Piece, kernel_output
@@ -34,6 +35,8 @@ _NO_WINDOW = 2 * MAX_TIME
 
 class SequenceEngine(LiveEngine):
     """The running state of one query; see the module's text for how a batch goes through it."""
+
+    _columns: EventColumns
 
     def __init__(
         self,

@@ -40,6 +40,7 @@ class SuccessionEngine(LiveEngine):
     # An instance that was consumed would live on in a state from before, without what consumed it.
     forgets_by_time = False
 
+    _columns: EventColumns
     _live: LiveFacts
     _key: tuple[int, bool] | None
     _compact_at: int

@@ -1,0 +1,223 @@
+"""Runs many sequences over batches of events as one: each event is looked at and kept once.
+
+Matches leave at once, as in the engine of one sequence without negation: when an event arrives out
+of order, the rings are taken back to its time and what came after it is fed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from cepheid.algebra.expression import ScalarType
+from cepheid.hosts.event_reader import AbsentKey
+from cepheid.hosts.ingest import EventBatch
+from cepheid.hosts.live_engine import BEGINNING, END_OF_TIME, LiveEngine
+from cepheid.hosts.many_matches import ManyMatches
+from cepheid.hosts.matches import Flat, Piece
+from cepheid.hosts.shared_columns import SharedColumns
+from cepheid.hosts.store import LiveColumns, View
+from cepheid.kernels.shared_rings import Rows, SharedRings
+from cepheid.planner.prepare import Prepared
+from cepheid.planner.shared_sequences import (
+    Active,
+    key_kinds,
+    share_sequences,
+)
+
+_SPARE_KEYS = 1 << 16
+
+
+class CannotShare(Exception):
+    """An event lacks its key: equality by way of it is not transitive, so queries go separately."""
+
+
+class SharedSequenceEngine(LiveEngine):
+    """The running state of many sequences that nothing but a key and windows hold together."""
+
+    def __init__(
+        self, queries: Sequence[Prepared], active: Sequence[Active], *, lateness: int = 0
+    ) -> None:
+        """Queries of one sharing group, and when each of them sees events."""
+        self.queries = tuple(queries)
+        self._active = tuple(active)
+        self._frontier = BEGINNING
+        self._new: dict[str, np.ndarray] = {}
+        names = sorted({name for each in queries for name in each.needed_columns})
+        types = {n: t for each in queries for n, t in each.column_types.items()}
+        common = replace(queries[0], needed_columns=tuple(names), column_types=types)
+        super().__init__(common, lateness=lateness)
+
+    # -- what hosts call ------------------------------------------------------------------------
+
+    def feed_all(self, events: EventBatch) -> ManyMatches:
+        """Take a batch; the matches of every query that became final."""
+        return self._told(self.take(events))
+
+    def advance_all(self, watermark: int) -> ManyMatches:
+        """No event before `watermark` will come any more."""
+        return self._told(self.move(watermark))
+
+    def _told(self, pieces: list[Piece]) -> ManyMatches:
+        return ManyMatches([each.form for each in self.queries], pieces, self._schema)
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Queries that events might have ended, events kept, matches."""
+        names = ("touched", "kept", "found")
+        return dict(zip(names, (int(c) for c in self._rings.counters), strict=True))
+
+    def next_deadline(self) -> int | None:
+        """Nothing waits for the watermark."""
+        return None
+
+    def horizon(self) -> int | None:
+        """Events up to this time matter no more; None when that is never so."""
+        retention = self._shared.retention
+        return None if retention is None else self.watermark - retention
+
+    def expires_at(self) -> int | None:
+        """The watermark at which the last live event can be forgotten; None when never or none."""
+        retention = self._shared.retention
+        if retention is None or not self._chunks:
+            return None
+        return max(chunk.last_time for chunk in self._chunks) + retention
+
+    # -- building up ----------------------------------------------------------------------------
+
+    def _start_over(self) -> None:
+        def type_of(name: str) -> ScalarType:
+            return self._column_types.get(name, ScalarType.UNKNOWN)
+
+        self._shared = share_sequences(self.queries)
+        self._columns = SharedColumns(
+            self._shared, key_kinds(self.queries[0], type_of), self.options
+        )
+        table, self._numbers = self._shared.table(self._active)
+        self._rings = SharedRings(table)
+        self._keeps_arrays = self._lateness > 0
+        self._live, self._pairs = LiveColumns(), LiveColumns()
+        self._live.base = self._live.end = self._chunks[0].base if self._chunks else self._ordinal
+
+    def _rebuild(self) -> None:
+        """Lay out anew and replay the live events: the same state, other rings."""
+        counted = self._rings.counters
+        self._start_over()
+        for chunk in self._chunks:
+            try:
+                arrays = self._arrays(chunk.batch, None, chunk.lacks, True)
+            except AbsentKey:
+                raise CannotShare from None
+            self._keep(arrays, len(chunk))
+            if not self._keeps_arrays:
+                self._run(self._new, np.arange(chunk.base, chunk.base + len(chunk)), emit=False)
+        if self._keeps_arrays:
+            self._replay()
+        self._rings.counters[:] = counted  # what is replayed was counted when it came
+
+    def _replay_restored(self) -> None:
+        if self._keeps_arrays:
+            self._replay()
+        else:
+            self._run(self._new, np.arange(self._ordinal), emit=False)
+
+    def _replay(self) -> None:
+        ordinals = np.arange(self._live.base, self._live.end)
+        if len(ordinals):
+            times = self._live.slice("t", self._live.base, self._live.end)
+            self._frontier = int(times.max())
+            self._run_ordinals(ordinals[np.lexsort((ordinals, times))], emit=False)
+
+    def _leave_key(self) -> None:
+        raise CannotShare
+
+    # -- one batch ------------------------------------------------------------------------------
+
+    def _keep(self, arrays: dict[str, np.ndarray], rows: int) -> None:
+        if not self._keeps_arrays:
+            self._new = arrays
+            return
+        pair_rows, pair_atoms = arrays.pop("pair_rows"), arrays.pop("pair_atoms")
+        counts = np.bincount(pair_rows, minlength=rows)
+        arrays["pairs"] = counts
+        arrays["first_pair"] = self._pairs.end + np.cumsum(counts) - counts
+        self._live.append(arrays, rows)
+        self._pairs.append({"atom": pair_atoms}, len(pair_atoms))
+
+    def _process(self, first_new: int) -> list[Piece]:
+        if first_new == self._ordinal:
+            return []
+        if not self._keeps_arrays:
+            return self._run(self._new, np.arange(first_new, self._ordinal))
+        times = self._live.slice("t", first_new, self._ordinal)
+        earliest = int(times.min())
+        if earliest >= self._frontier:
+            order = np.arange(first_new, self._ordinal)[np.argsort(times, kind="stable")]
+            self._frontier = int(times.max())
+            return self._run_ordinals(order)
+        self._rings.take_back(earliest)
+        everything = np.arange(self._live.base, self._ordinal)
+        every_time = self._live.slice("t", self._live.base, self._ordinal)
+        again = everything[(every_time >= earliest) | (everything >= first_new)]
+        times = self._live.take("t", again)
+        self._frontier = max(self._frontier, int(times.max()))
+        fresh = []
+        for piece in self._run_ordinals(again[np.argsort(times, kind="stable")]):
+            rows = piece.rows
+            fresh.append(Piece(Flat(rows[rows[:, 1:].max(axis=1) >= first_new]), piece.view))
+        return fresh
+
+    def _run_ordinals(self, ordinals: np.ndarray, *, emit: bool = True) -> list[Piece]:
+        inputs = {name: self._live.take(name, ordinals) for name in self._live.names()}
+        counts, firsts = inputs["pairs"], inputs["first_pair"]
+        inputs["pair_rows"] = np.repeat(np.arange(len(ordinals)), counts)
+        within = np.arange(len(inputs["pair_rows"])) - np.repeat(np.cumsum(counts) - counts, counts)
+        numbers = np.repeat(firsts, counts) + within
+        atoms = self._pairs.take("atom", numbers) if len(numbers) else np.zeros(0, np.int64)
+        return self._run({**inputs, "pair_atoms": atoms}, ordinals, emit=emit)
+
+    def _run(
+        self, inputs: dict[str, np.ndarray], ordinals: np.ndarray, *, emit: bool = True
+    ) -> list[Piece]:
+        groups = len(self._shared.key_groups)
+        keys = np.empty((groups, len(ordinals)), np.int64)
+        for g in range(groups):
+            keys[g] = inputs[f"k{g}"]
+        if self._columns.keys is not None:
+            self._rings.admit_keys(self._columns.keys.count)
+        view = View(list(self._chunks))
+        pieces: list[Piece] = []
+
+        def deliver(rows: np.ndarray) -> None:
+            rows[:, 0] = self._numbers[rows[:, 0]]
+            pieces.append(Piece(Flat(rows), view))
+
+        self._rings.run(
+            Rows(inputs["pair_rows"], inputs["pair_atoms"], inputs["t"], keys, ordinals),
+            safe=self.watermark if self._lateness else END_OF_TIME,
+            emit=emit,
+            deliver=deliver,
+        )
+        return pieces
+
+    def _prune(self) -> None:
+        horizon = self.horizon()
+        if horizon is None or not self._chunks:
+            return
+        while self._chunks and self._chunks[0].last_time <= horizon:
+            self._live_rows -= len(self._chunks.pop(0))
+        first = self._chunks[0].base if self._chunks else self._ordinal
+        if self._keeps_arrays:
+            pairs = self._pairs.end
+            if first < self._live.end:
+                pairs = int(self._live.take("first_pair", np.array([first]))[0])
+            self._pairs.drop_before(pairs)
+            self._live.drop_before(first)
+        for chunk in self._chunks[:-2]:
+            chunk.shrink()
+        keys = self._columns.keys
+        known = self._columns.strings.count + (keys.count if keys else 0) + self._rings.rings
+        if known > 4 * self.live_rows + _SPARE_KEYS + 4 * len(self._shared.atoms):
+            self._rebuild()

@@ -1,0 +1,271 @@
+"""Many sequences over one stream: events are kept once per atom and key, whoever asks for them.
+
+An atom is a type with a condition on one event; queries that have it in common share its events. An
+event is put into the ring of each of its atoms, and where an atom is the last of a query's, the
+query's matches are built backwards from it. Before that, a bound is found for every step: the first
+event of the step that has a chain of earlier ones inside the window. From there on every event that
+construction touches is part of a match, so an event costs its atoms, the queries that end with them
+and the matches themselves (SIGMOD 2006, section 4.1, has one set of stacks per query instead).
+
+Arrays of int64, with a row each:
+  rings    [atom and key, start, size, head, tail]    by hash; places head..tail modulo size, from
+                                                      `start` on; as wide as a line of the cache
+  pool     [time, event]                              entries of all rings, the latest last
+  latest   the latest time by key and atom: most queries that an event might end stop here; empty if
+           there are too many keys and atoms
+  steps    the atoms of all queries, query after query
+  queries  [window, since, until, first step, steps]              those of one last atom in a row
+  atoms    [key group, is kept, reach, first ending query, ending queries]
+Pairs (row, atom) come sorted by row; rows are in order of time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+DONE, OUTPUT_FULL, RINGS_FULL, POOL_FULL = range(4)
+"""Why it stopped, always before a row that it has not begun."""
+
+RING_COUNT, POOL_COUNT, OUT_COUNT, FREE = range(4)
+"""Places in `control`; lists of free parts of the pool by size come last."""
+SIZES = 48
+
+OWNER, RING_START, RING_SIZE, HEAD, TAIL = range(5)
+RING_WIDTH = 8
+NOBODY = -1
+WINDOW, SINCE, UNTIL, FIRST_STEP, STEPS, QUERY_WIDTH = range(6)
+KEY_GROUP, KEPT, REACH, FIRST_ENDING, ENDINGS, ATOM_WIDTH = range(6)
+TOUCHED, KEPT_EVENTS, FOUND = range(3)
+"""Counters: queries looked at, entries made, matches built."""
+
+_FIRST_SIZE = 4
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _find(rings, atom, key):  # type: ignore[no-untyped-def]
+    """The ring of an atom and key, or the free place for it; a key's atoms lie close together."""
+    owner = key << 32 | atom
+    x = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    mask = rings.shape[0] - 1
+    at = (np.int64(x >> np.uint64(24)) + atom) & mask
+    while rings[at, OWNER] != owner and rings[at, OWNER] != NOBODY:
+        at = (at + 1) & mask
+    return at
+
+
+@njit(cache=True, nogil=True, inline="always")
+def first_after(rings, pool, ring, begin, time):  # type: ignore[no-untyped-def]
+    """The first place of a ring from `begin` on whose time is later than `time`."""
+    start, mask = rings[ring, RING_START], rings[ring, RING_SIZE] - 1
+    low, high = begin, rings[ring, TAIL]
+    while low < high:
+        middle = (low + high) >> 1
+        if pool[start + (middle & mask), 0] > time:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@njit(cache=True, nogil=True)
+def move_rings(rings, more):  # type: ignore[no-untyped-def]
+    """Put all rings into a larger table."""
+    for ring in range(rings.shape[0]):
+        owner = rings[ring, OWNER]
+        if owner != NOBODY:
+            more[_find(more, owner & 0xFFFFFFFF, owner >> 32)] = rings[ring]
+
+
+@njit(cache=True, nogil=True)
+def take_back(rings, pool, since):  # type: ignore[no-untyped-def]
+    """Forget the entries from a time on: they are fed again, with what came late among them."""
+    for ring in range(rings.shape[0]):
+        start, mask = rings[ring, RING_START], rings[ring, RING_SIZE] - 1
+        while (
+            rings[ring, TAIL] > rings[ring, HEAD]
+            and pool[start + ((rings[ring, TAIL] - 1) & mask), 0] >= since
+        ):
+            rings[ring, TAIL] -= 1
+
+
+@njit(cache=True, nogil=True)
+def run(  # type: ignore[no-untyped-def]
+    begin,
+    pair_rows,
+    pair_atoms,
+    times,
+    keys,
+    events,
+    emit,
+    safe,
+    atoms,
+    queries,
+    steps,
+    rings,
+    pool,
+    latest,
+    control,
+    counters,
+    out,
+    scratch,
+):
+    """Work on pairs from `begin` on; where and why it stopped.
+
+    `keys[g, row]` is the key of a row for atoms of group g, -1 if undefined. No event before `safe`
+    will come after these. `out` gets a row for each match: the query, then its events.
+    """
+    bound, at, own = scratch[0], scratch[1], scratch[2]
+    pairs = pair_rows.shape[0]
+    is_dense = latest.shape[0] > 0
+    width = atoms.shape[0]
+    touched = 0
+    written = control[OUT_COUNT]
+    i = begin
+    while i < pairs:
+        row = pair_rows[i]
+        j = i + 1
+        while j < pairs and pair_rows[j] == row:
+            j += 1
+        if control[RING_COUNT] + j - i > rings.shape[0] >> 1:
+            return i, RINGS_FULL
+        now = times[row]
+        before = written
+        if emit:
+            for p in range(i, j):
+                atom = pair_atoms[p]
+                group = atoms[atom, KEY_GROUP]
+                key = np.int64(0) if group < 0 else keys[group, row]
+                first_ending = atoms[atom, FIRST_ENDING]
+                touched += atoms[atom, ENDINGS]
+                for query in range(first_ending, first_ending + atoms[atom, ENDINGS]):
+                    if now < queries[query, SINCE] or now >= queries[query, UNTIL]:
+                        continue
+                    last = queries[query, STEPS] - 1
+                    first_step = queries[query, FIRST_STEP]
+                    if last > 0 and key < 0:
+                        continue
+                    # The earliest chain: behind it every event of a step has one before it.
+                    low = max(now - queries[query, WINDOW], queries[query, SINCE] - 1)
+                    is_possible = True
+                    if is_dense:
+                        for s in range(last):
+                            if latest[key * width + steps[first_step + s]] <= low:
+                                is_possible = False
+                                break
+                        if not is_possible:
+                            continue
+                    for s in range(last):
+                        ring = _find(rings, steps[first_step + s], key)
+                        if rings[ring, OWNER] == NOBODY:
+                            is_possible = False
+                            break
+                        place = first_after(rings, pool, ring, rings[ring, HEAD], low)
+                        if place == rings[ring, TAIL]:
+                            is_possible = False
+                            break
+                        own[s] = ring
+                        bound[s] = place
+                        mask = rings[ring, RING_SIZE] - 1
+                        low = pool[rings[ring, RING_START] + (place & mask), 0]
+                    if not is_possible or (last > 0 and low >= now):
+                        continue
+                    if last == 0:
+                        if written >= out.shape[0]:
+                            control[OUT_COUNT] = before
+                            return i, OUTPUT_FULL
+                        out[written, 0] = query
+                        out[written, 1] = events[row]
+                        written += 1
+                        continue
+                    s = last - 1
+                    at[s] = first_after(rings, pool, own[s], bound[s], now - 1)
+                    while s < last:
+                        at[s] -= 1
+                        if at[s] < bound[s]:
+                            s += 1
+                            continue
+                        if s > 0:
+                            ring = own[s]
+                            mask = rings[ring, RING_SIZE] - 1
+                            time = pool[rings[ring, RING_START] + (at[s] & mask), 0]
+                            s -= 1
+                            at[s] = first_after(rings, pool, own[s], bound[s], time - 1)
+                            continue
+                        if written >= out.shape[0]:
+                            control[OUT_COUNT] = before
+                            return i, OUTPUT_FULL
+                        out[written, 0] = query
+                        for x in range(last):
+                            ring = own[x]
+                            mask = rings[ring, RING_SIZE] - 1
+                            place = rings[ring, RING_START] + (at[x] & mask)
+                            out[written, 1 + x] = pool[place, 1]
+                        out[written, 1 + last] = events[row]
+                        written += 1
+        # Room for the whole row first, so that a row is done or not begun.
+        for p in range(i, j):
+            atom = pair_atoms[p]
+            group = atoms[atom, KEY_GROUP]
+            key = np.int64(0) if group < 0 else keys[group, row]
+            if not atoms[atom, KEPT] or key < 0:
+                continue
+            ring = _find(rings, atom, key)
+            if rings[ring, OWNER] == NOBODY:
+                control[RING_COUNT] += 1
+                rings[ring, OWNER] = key << 32 | atom
+                rings[ring, RING_START] = rings[ring, RING_SIZE] = 0
+                rings[ring, HEAD] = rings[ring, TAIL] = 0
+            size = rings[ring, RING_SIZE]
+            if rings[ring, TAIL] - rings[ring, HEAD] < size:
+                continue
+            start, mask = rings[ring, RING_START], size - 1
+            past = min(now, safe) - atoms[atom, REACH]
+            while (
+                rings[ring, HEAD] < rings[ring, TAIL]
+                and pool[start + (rings[ring, HEAD] & mask), 0] <= past
+            ):
+                rings[ring, HEAD] += 1
+            if rings[ring, TAIL] - rings[ring, HEAD] < size:
+                continue
+            larger = 2 * size if size else _FIRST_SIZE
+            level = 0
+            while (1 << level) < larger:
+                level += 1
+            place = control[FREE + level]
+            if place >= 0:
+                control[FREE + level] = pool[place, 0]
+            else:
+                place = control[POOL_COUNT]
+                if place + larger > pool.shape[0]:
+                    control[OUT_COUNT] = before
+                    return i, POOL_FULL
+                control[POOL_COUNT] += larger
+            for x in range(rings[ring, HEAD], rings[ring, TAIL]):
+                pool[place + (x & (larger - 1)), 0] = pool[start + (x & mask), 0]
+                pool[place + (x & (larger - 1)), 1] = pool[start + (x & mask), 1]
+            if size:
+                pool[start, 0] = control[FREE + level - 1]
+                control[FREE + level - 1] = start
+            rings[ring, RING_START] = place
+            rings[ring, RING_SIZE] = larger
+        for p in range(i, j):
+            atom = pair_atoms[p]
+            group = atoms[atom, KEY_GROUP]
+            key = np.int64(0) if group < 0 else keys[group, row]
+            if not atoms[atom, KEPT] or key < 0:
+                continue
+            ring = _find(rings, atom, key)
+            place = rings[ring, RING_START] + (rings[ring, TAIL] & (rings[ring, RING_SIZE] - 1))
+            pool[place, 0] = now
+            pool[place, 1] = events[row]
+            rings[ring, TAIL] += 1
+            if is_dense:
+                latest[key * width + atom] = now
+            counters[KEPT_EVENTS] += 1
+        counters[FOUND] += written - before
+        counters[TOUCHED] += touched
+        touched = 0
+        control[OUT_COUNT] = written
+        i = j
+    return i, DONE
