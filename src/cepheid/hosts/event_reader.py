@@ -16,7 +16,7 @@ from cepheid.model.diagnostics import did_you_mean
 from cepheid.model.errors import DataError
 from cepheid.model.options import Options
 from cepheid.model.undefined import ABSENT_FLOAT, ABSENT_INT, MIN_INT, NULL_INT
-from cepheid.planner.columns import Column, from_arrow
+from cepheid.planner.columns import Column, from_arrow, string_buffers
 
 
 class AbsentKey(Exception):
@@ -90,16 +90,8 @@ class EventReader(ABC):
     def _string_codes(self, column: Column) -> np.ndarray:
         strings = column.strings
         assert strings is not None
-        wide = pa.types.is_large_string(strings.type)
-        buffers = strings.buffers()
-        offsets = np.frombuffer(buffers[1], np.int64 if wide else np.int32)
-        text = (
-            np.frombuffer(buffers[2], np.uint8)
-            if buffers[2] is not None and buffers[2].size
-            else np.zeros(1, np.uint8)
-        )
         rows = np.arange(strings.offset, strings.offset + len(strings))
-        codes = self.strings.codes(rows, offsets, text)
+        codes = self.strings.codes(rows, *string_buffers(strings))
         if strings.null_count:
             codes[strings.is_null().to_numpy(zero_copy_only=False)] = NULL_INT
         if column.absent is not None:
