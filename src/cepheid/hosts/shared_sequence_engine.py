@@ -75,12 +75,12 @@ class SharedSequenceEngine(LiveEngine):
 
     def horizon(self) -> int | None:
         """Events up to this time matter no more; None when that is never so."""
-        retention = self._shared.retention
+        retention = self._retention
         return None if retention is None else self.watermark - retention
 
     def expires_at(self) -> int | None:
         """The watermark at which the last live event can be forgotten; None when never or none."""
-        retention = self._shared.retention
+        retention = self._retention
         if retention is None or not self._chunks:
             return None
         return max(chunk.last_time for chunk in self._chunks) + retention
@@ -92,6 +92,7 @@ class SharedSequenceEngine(LiveEngine):
             return self._column_types.get(name, ScalarType.UNKNOWN)
 
         self._shared = share_sequences(self.queries)
+        self._retention = self._shared.retention
         self._columns = SharedColumns(
             self._shared, key_kinds(self.queries[0], type_of), self.options
         )
@@ -218,6 +219,6 @@ class SharedSequenceEngine(LiveEngine):
         for chunk in self._chunks[:-2]:
             chunk.shrink()
         keys = self._columns.keys
-        known = self._columns.strings.count + (keys.count if keys else 0) + self._rings.rings
-        if known > 4 * self.live_rows + _SPARE_KEYS + 4 * len(self._shared.atoms):
+        known = self._columns.strings.count + (keys.count if keys else 0)
+        if known > 4 * self.live_rows + _SPARE_KEYS:
             self._rebuild()

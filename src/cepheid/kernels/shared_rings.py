@@ -28,7 +28,7 @@ _FIRST_RINGS = 1 << 10
 _FIRST_POOL = 1 << 13
 _FIRST_OUTPUT = 1 << 14
 _MOST_STEPS = 64
-_MOST_LATEST = 1 << 22
+_MOST_DENSE = 1 << 17
 _NEVER = -(2**62)
 
 
@@ -68,12 +68,13 @@ class SharedRings:
         """No events yet."""
         self._table = table
         self._rings = _no_rings(_FIRST_RINGS)
+        self._is_dense = True
         self._latest = np.zeros(0, np.int64)
         self._pool = np.zeros((_FIRST_POOL, 2), np.int64)
         self._control = np.zeros(FREE + SIZES, np.int64)
         self._control[FREE:] = -1
         self._out = np.empty((_FIRST_OUTPUT, table.longest + 1), np.int64)
-        self._scratch = np.zeros((3, _MOST_STEPS), np.int64)
+        self._scratch = np.zeros((4, max(_MOST_STEPS, len(table.atoms))), np.int64)
         self.counters = np.zeros(3, np.int64)
 
     @property
@@ -116,7 +117,9 @@ class SharedRings:
                 if not found:  # one event has more matches than there is room for
                     self._out = np.empty((2 * len(self._out), self._out.shape[1]), np.int64)
             elif status == RINGS_FULL:
-                self._more_rings(len(rows.pair_rows))
+                row = rows.pair_rows[begin]
+                needed = int(np.searchsorted(rows.pair_rows, row, side="right")) - begin
+                self._more_rings(needed, min(safe, int(rows.times[row])))
             else:
                 self._pool = np.concatenate([self._pool, np.zeros_like(self._pool)])
 
@@ -127,23 +130,30 @@ class SharedRings:
     def admit_keys(self, count: int) -> None:
         """Be told how many keys there are: keys are smaller than `count` from now on."""
         width = len(self._table.atoms)
-        if count * width <= len(self._latest):
+        if count * width <= len(self._latest) or not self._is_dense:
             return
         size = 2 * count * width
-        if size > _MOST_LATEST or (self.rings and not len(self._latest)):
+        if size > _MOST_DENSE:
+            self._is_dense = False
             self._latest = np.zeros(0, np.int64)
+            self._more_rings(0, _NEVER)
             return
-        latest = np.full(size, _NEVER, np.int64)
-        latest[: len(self._latest)] = self._latest
-        self._latest = latest
+        latest, rings = np.full(size, _NEVER, np.int64), _no_rings(size)
+        known = len(self._latest)
+        latest[:known], rings[:known] = self._latest, self._rings[:known]
+        self._latest, self._rings = latest, rings
 
-    def _more_rings(self, needed: int) -> None:
-        places = 2 * len(self._rings)
-        while places < 2 * (self.rings + min(needed, 1 << 12)):
+    def _more_rings(self, needed: int, safe: int) -> None:
+        """Let dead rings go; a table that is still a quarter full becomes larger."""
+        places = len(self._rings)
+        while True:
+            more = _no_rings(places)
+            atoms = self._table.atoms
+            move_rings(self._rings, more, self._pool, atoms, safe, self._control)
+            self._rings = more
+            if 4 * (self.rings + needed) <= places:
+                return
             places *= 2
-        more = _no_rings(places)
-        move_rings(self._rings, more)
-        self._rings = more
 
 
 def _no_rings(places: int) -> np.ndarray:

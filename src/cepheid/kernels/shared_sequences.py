@@ -8,11 +8,11 @@ construction touches is part of a match, so an event costs its atoms, the querie
 and the matches themselves (SIGMOD 2006, section 4.1, has one set of stacks per query instead).
 
 Arrays of int64, with a row each:
-  rings    [atom and key, start, size, head, tail]    by hash; places head..tail modulo size, from
-                                                      `start` on; as wide as a line of the cache
+  rings    [atom and key, start, size, head, tail, latest time]    by hash; places head..tail
+                              modulo size, from `start` on; as wide as a line of the cache
   pool     [time, event]                              entries of all rings, the latest last
-  latest   the latest time by key and atom: most queries that an event might end stop here; empty if
-           there are too many keys and atoms
+  latest   the latest time by key and atom: most queries that an event might end stop here. If there
+           are too many of them it is empty, else rings lie in its order and need no hash
   steps    the atoms of all queries, query after query
   queries  [window, since, until, first step, steps]              those of one last atom in a row
   atoms    [key group, is kept, reach, first ending query, ending queries]
@@ -31,7 +31,7 @@ RING_COUNT, POOL_COUNT, OUT_COUNT, FREE = range(4)
 """Places in `control`; lists of free parts of the pool by size come last."""
 SIZES = 48
 
-OWNER, RING_START, RING_SIZE, HEAD, TAIL = range(5)
+OWNER, RING_START, RING_SIZE, HEAD, TAIL, LATEST = range(6)
 RING_WIDTH = 8
 NOBODY = -1
 WINDOW, SINCE, UNTIL, FIRST_STEP, STEPS, QUERY_WIDTH = range(6)
@@ -43,8 +43,10 @@ _FIRST_SIZE = 4
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _find(rings, atom, key):  # type: ignore[no-untyped-def]
+def _find(rings, atom, key, width):  # type: ignore[no-untyped-def]
     """The ring of an atom and key, or the free place for it; a key's atoms lie close together."""
+    if width > 0:
+        return key * width + atom
     owner = key << 32 | atom
     x = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     mask = rings.shape[0] - 1
@@ -59,22 +61,38 @@ def first_after(rings, pool, ring, begin, time):  # type: ignore[no-untyped-def]
     """The first place of a ring from `begin` on whose time is later than `time`."""
     start, mask = rings[ring, RING_START], rings[ring, RING_SIZE] - 1
     low, high = begin, rings[ring, TAIL]
-    while low < high:
-        middle = (low + high) >> 1
-        if pool[start + (middle & mask), 0] > time:
-            high = middle
-        else:
-            low = middle + 1
+    near = min(high, low + 4)
+    while low < near and pool[np.uint64(start + (low & mask)), 0] <= time:
+        low += 1
+    if low == near:
+        while low < high:
+            middle = (low + high) >> 1
+            if pool[np.uint64(start + (middle & mask)), 0] > time:
+                high = middle
+            else:
+                low = middle + 1
     return low
 
 
 @njit(cache=True, nogil=True)
-def move_rings(rings, more):  # type: ignore[no-untyped-def]
-    """Put all rings into a larger table."""
+def move_rings(rings, more, pool, atoms, safe, control):  # type: ignore[no-untyped-def]
+    """Put the rings into another table, but for those that nothing after `safe` can need."""
+    control[RING_COUNT] = 0
     for ring in range(rings.shape[0]):
         owner = rings[ring, OWNER]
-        if owner != NOBODY:
-            more[_find(more, owner & 0xFFFFFFFF, owner >> 32)] = rings[ring]
+        if owner == NOBODY:
+            continue
+        atom = owner & 0xFFFFFFFF
+        if rings[ring, LATEST] <= safe - atoms[atom, REACH]:
+            if rings[ring, RING_SIZE]:
+                level = 0
+                while (1 << level) < rings[ring, RING_SIZE]:
+                    level += 1
+                pool[rings[ring, RING_START], 0] = control[FREE + level]
+                control[FREE + level] = rings[ring, RING_START]
+            continue
+        more[_find(more, atom, owner >> 32, 0)] = rings[ring]
+        control[RING_COUNT] += 1
 
 
 @njit(cache=True, nogil=True)
@@ -115,10 +133,10 @@ def run(  # type: ignore[no-untyped-def]
     `keys[g, row]` is the key of a row for atoms of group g, -1 if undefined. No event before `safe`
     will come after these. `out` gets a row for each match: the query, then its events.
     """
-    bound, at, own = scratch[0], scratch[1], scratch[2]
+    bound, at, own, places = scratch[0], scratch[1], scratch[2], scratch[3]
     pairs = pair_rows.shape[0]
     is_dense = latest.shape[0] > 0
-    width = atoms.shape[0]
+    width = atoms.shape[0] if is_dense else 0
     touched = 0
     written = control[OUT_COUNT]
     i = begin
@@ -127,7 +145,7 @@ def run(  # type: ignore[no-untyped-def]
         j = i + 1
         while j < pairs and pair_rows[j] == row:
             j += 1
-        if control[RING_COUNT] + j - i > rings.shape[0] >> 1:
+        if not is_dense and control[RING_COUNT] + j - i > rings.shape[0] >> 1:
             return i, RINGS_FULL
         now = times[row]
         before = written
@@ -147,16 +165,17 @@ def run(  # type: ignore[no-untyped-def]
                         continue
                     # The earliest chain: behind it every event of a step has one before it.
                     low = max(now - queries[query, WINDOW], queries[query, SINCE] - 1)
-                    is_possible = True
                     if is_dense:
+                        base = np.uint64(key * width)
+                        lacking = 0  # no way out of the loop: nobody could foresee it
                         for s in range(last):
-                            if latest[key * width + steps[first_step + s]] <= low:
-                                is_possible = False
-                                break
-                        if not is_possible:
+                            atom_before = np.uint64(steps[np.uint64(first_step + s)])
+                            lacking |= latest[base + atom_before] <= low
+                        if lacking:
                             continue
+                    is_possible = True
                     for s in range(last):
-                        ring = _find(rings, steps[first_step + s], key)
+                        ring = _find(rings, steps[first_step + s], key, width)
                         if rings[ring, OWNER] == NOBODY:
                             is_possible = False
                             break
@@ -210,12 +229,14 @@ def run(  # type: ignore[no-untyped-def]
             key = np.int64(0) if group < 0 else keys[group, row]
             if not atoms[atom, KEPT] or key < 0:
                 continue
-            ring = _find(rings, atom, key)
+            ring = _find(rings, atom, key, width)
+            places[p - i] = ring
             if rings[ring, OWNER] == NOBODY:
                 control[RING_COUNT] += 1
                 rings[ring, OWNER] = key << 32 | atom
                 rings[ring, RING_START] = rings[ring, RING_SIZE] = 0
                 rings[ring, HEAD] = rings[ring, TAIL] = 0
+                rings[ring, LATEST] = now
             size = rings[ring, RING_SIZE]
             if rings[ring, TAIL] - rings[ring, HEAD] < size:
                 continue
@@ -255,11 +276,12 @@ def run(  # type: ignore[no-untyped-def]
             key = np.int64(0) if group < 0 else keys[group, row]
             if not atoms[atom, KEPT] or key < 0:
                 continue
-            ring = _find(rings, atom, key)
+            ring = places[p - i]
             place = rings[ring, RING_START] + (rings[ring, TAIL] & (rings[ring, RING_SIZE] - 1))
             pool[place, 0] = now
             pool[place, 1] = events[row]
             rings[ring, TAIL] += 1
+            rings[ring, LATEST] = now
             if is_dense:
                 latest[key * width + atom] = now
             counters[KEPT_EVENTS] += 1
