@@ -6,10 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cepheid.delivery.deliver import Delivery, deliver
-    from cepheid.session import CompiledQuery, Detector, compile, detect, scan
+    from cepheid.session import CompiledQuery, Detector, Workload, compile, detect, scan
 
 __version__ = "0.1.0"
-__all__ = ["CompiledQuery", "Delivery", "Detector", "compile", "deliver", "detect", "scan"]
+__all__ = [
+    "CompiledQuery",
+    "Delivery",
+    "Detector",
+    "Workload",
+    "compile",
+    "deliver",
+    "detect",
+    "scan",
+]
 _DELIVERY = ("Delivery", "deliver")
 
 

@@ -7,10 +7,11 @@ from typing import Any
 import pyarrow as pa
 
 from cepheid.hosts.in_process import Detector, detect_in_process
+from cepheid.hosts.workload import Workload
 from cepheid.model.options import make_options
 from cepheid.planner.compiled_query import CompiledQuery, compile_text
 
-__all__ = ["CompiledQuery", "Detector", "compile", "detect", "scan"]
+__all__ = ["CompiledQuery", "Detector", "Workload", "compile", "detect", "scan"]
 
 
 def compile(text: str, language: str | None = None, *, name: str = "query") -> CompiledQuery:

@@ -95,7 +95,7 @@ class Detector:
 
     def advance(self, watermark: Any) -> Matches:
         """Say that no event before `watermark` will come; returns what this makes final."""
-        time = _as_time(watermark)
+        time = as_time(watermark)
         self._told_watermark = max(self._told_watermark, time)
         return self._advance(time) if self._engines else self._nothing()
 
@@ -212,10 +212,10 @@ class Detector:
 
     # -- for hosts that keep the state themselves ------------------------------------------------
 
-    def start(self, schema: pa.Schema) -> None:
+    def start(self, schema: pa.Schema, *, open_schema: bool = False) -> None:
         """Make the engines for events of a known schema before any has come."""
         if not self._engines:
-            self._start(schema, len(self._stages) > 1)
+            self._start(schema, open_schema or len(self._stages) > 1)
 
     @property
     def engines(self) -> tuple[LiveEngine, ...]:
@@ -321,7 +321,8 @@ def _kind_of(prepared: Prepared) -> type[LiveEngine]:
     return SuccessionEngine
 
 
-def _as_time(value: Any) -> int:
+def as_time(value: Any) -> int:
+    """A time that a caller gives, as the engine counts it."""
     if isinstance(value, datetime):
         micro = pa.scalar(value).cast(
             pa.timestamp("us", "UTC") if value.tzinfo else pa.timestamp("us")

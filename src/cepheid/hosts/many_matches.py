@@ -15,9 +15,17 @@ class ManyMatches:
     """Pieces whose rows say which query found them, and then its events."""
 
     def __init__(
-        self, forms: Sequence[MatchForm], pieces: Sequence[Piece], events: pa.Schema | None
+        self,
+        forms: Sequence[MatchForm],
+        pieces: Sequence[Piece],
+        events: pa.Schema | None,
+        apart: Sequence[Matches] = (),
     ) -> None:
-        """`forms` of the queries by number; `events` is the schema if it has changed since."""
+        """`forms` of the queries by number; `events` is the schema if it has changed since.
+
+        `apart` are matches of queries, by number, that were found one by one.
+        """
+        self._apart = apart
         self._forms = forms
         self._pieces = [piece for piece in pieces if not piece.part.is_empty]
         self._events = events
@@ -25,13 +33,15 @@ class ManyMatches:
 
     def __len__(self) -> int:
         """How many matches all queries have."""
-        return sum(len(piece.part) for piece in self._pieces)
+        return sum(len(piece.part) for piece in self._pieces) + sum(map(len, self._apart))
 
     def counts(self) -> np.ndarray:
         """How many matches each query has."""
         counts = np.zeros(len(self._forms), np.int64)
         for piece in self._pieces:
             counts += np.bincount(piece.rows[:, 0], minlength=len(self._forms))
+        for query, matches in enumerate(self._apart):
+            counts[query] += len(matches)
         return counts
 
     def of(self, query: int) -> Matches:
@@ -46,7 +56,8 @@ class ManyMatches:
             if begin < end:
                 own = np.ascontiguousarray(rows[begin:end, 1 : length + 1])
                 pieces.append(Piece(Flat(own), piece.view))
-        return Matches(form, pieces)
+        found = Matches(form, pieces)
+        return found + self._apart[query] if self._apart else found
 
     def _by_query(self) -> list[tuple[np.ndarray, np.ndarray, Piece]]:
         if self._sorted is None:

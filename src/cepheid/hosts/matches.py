@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -257,6 +257,12 @@ class Matches:
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame."""
         return self.table().to_pandas()
+
+    def renamed(self, name: str) -> Matches:
+        """The same matches under another query's name."""
+        if name == self._form.name:
+            return self
+        return Matches(replace(self._form, name=name), self._pieces)
 
     def __add__(self, other: Matches) -> Matches:
         """The matches of two calls of the same query together."""

@@ -34,7 +34,9 @@ class SharedColumns(EventReader):
         super().__init__(TypeCodes(numbers, of_any, options.type), len(kinds), options)
         self._kinds = kinds
         self._groups = shared.key_groups
-        self._uses_key = np.zeros((len(self._groups), max([0, of_any, *numbers.values()]) + 1), bool)
+        self._uses_key = np.zeros(
+            (len(self._groups), max([0, of_any, *numbers.values()]) + 1), bool
+        )
         for atom in shared.atoms:
             if atom.key:
                 uses = self._uses_key[self._groups.index(atom.key)]

@@ -2,36 +2,37 @@
 
 Matches leave at once, as in the engine of one sequence without negation: when an event arrives out
 of order, the rings are taken back to its time and what came after it is fed again.
+
+Where an event lacks its key, equality is not transitive any more, and the queries go on separately,
+each with an engine of its own (docs/semantics.md#null-and-absent); live events stay in one place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 
 from cepheid.algebra.expression import ScalarType
 from cepheid.hosts.event_reader import AbsentKey
 from cepheid.hosts.ingest import EventBatch
 from cepheid.hosts.live_engine import BEGINNING, END_OF_TIME, LiveEngine
 from cepheid.hosts.many_matches import ManyMatches
-from cepheid.hosts.matches import Flat, Piece
+from cepheid.hosts.matches import Flat, Matches, Piece
+from cepheid.hosts.seen_events import seen_by, seen_rows
+from cepheid.hosts.sequence_engine import SequenceEngine
+from cepheid.hosts.set_aside import event_times
 from cepheid.hosts.shared_columns import SharedColumns
+from cepheid.hosts.snapshot import with_notes, without_notes
 from cepheid.hosts.store import LiveColumns, View
 from cepheid.kernels.shared_rings import Rows, SharedRings
+from cepheid.planner.active import Active
 from cepheid.planner.prepare import Prepared
-from cepheid.planner.shared_sequences import (
-    Active,
-    key_kinds,
-    share_sequences,
-)
+from cepheid.planner.shared_sequences import key_kinds, share_sequences
 
 _SPARE_KEYS = 1 << 16
-
-
-class CannotShare(Exception):
-    """An event lacks its key: equality by way of it is not transitive, so queries go separately."""
 
 
 class SharedSequenceEngine(LiveEngine):
@@ -45,6 +46,8 @@ class SharedSequenceEngine(LiveEngine):
         self._active = tuple(active)
         self._frontier = BEGINNING
         self._new: dict[str, np.ndarray] = {}
+        self._apart: tuple[SequenceEngine, ...] = ()
+        self._time_before = (BEGINNING, BEGINNING, 0)
         names = sorted({name for each in queries for name in each.needed_columns})
         types = {n: t for each in queries for n, t in each.column_types.items()}
         common = replace(queries[0], needed_columns=tuple(names), column_types=types)
@@ -54,14 +57,26 @@ class SharedSequenceEngine(LiveEngine):
 
     def feed_all(self, events: EventBatch) -> ManyMatches:
         """Take a batch; the matches of every query that became final."""
-        return self._told(self.take(events))
+        self._time_before = (self.watermark, self.latest, self.position)
+        pieces = self.take(events)
+        return self._told(pieces, [self._seen(q, events) for q in range(len(self._apart))])
 
     def advance_all(self, watermark: int) -> ManyMatches:
         """No event before `watermark` will come any more."""
-        return self._told(self.move(watermark))
+        pieces = self.move(watermark)
+        return self._told(pieces, [engine.advance(watermark) for engine in self._apart])
 
-    def _told(self, pieces: list[Piece]) -> ManyMatches:
-        return ManyMatches([each.form for each in self.queries], pieces, self._schema)
+    def _told(self, pieces: list[Piece], apart: list[Matches]) -> ManyMatches:
+        return ManyMatches([each.form for each in self.queries], pieces, self._schema, apart)
+
+    def _seen(self, query: int, events: EventBatch) -> Matches:
+        """What a query that goes on by itself finds in the events that it may see."""
+        return self._apart[query].feed(seen_by(self._active[query], events, self.options))
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether the queries still run together."""
+        return not self._apart
 
     @property
     def counters(self) -> dict[str, int]:
@@ -85,6 +100,29 @@ class SharedSequenceEngine(LiveEngine):
             return None
         return max(chunk.last_time for chunk in self._chunks) + retention
 
+    def restore(
+        self,
+        events: EventBatch,
+        positions: np.ndarray,
+        *,
+        watermark: int,
+        latest: int,
+        position: int,
+        horizon: int = BEGINNING,
+    ) -> None:
+        """Become the engine that had these live events; nothing it had delivered comes again."""
+        super().restore(
+            events,
+            positions,
+            watermark=watermark,
+            latest=latest,
+            position=position,
+            horizon=horizon,
+        )
+        if self._apart:  # an event without its key is among them
+            self._time_before = (watermark, latest, position)
+            self._leave_key()
+
     # -- building up ----------------------------------------------------------------------------
 
     def _start_over(self) -> None:
@@ -106,11 +144,14 @@ class SharedSequenceEngine(LiveEngine):
         """Lay out anew and replay the live events: the same state, other rings."""
         counted = self._rings.counters
         self._start_over()
+        if self._apart:
+            return  # each of them does it for itself
         for chunk in self._chunks:
             try:
                 arrays = self._arrays(chunk.batch, None, chunk.lacks, True)
             except AbsentKey:
-                raise CannotShare from None
+                self._leave_key()
+                return
             self._keep(arrays, len(chunk))
             if not self._keeps_arrays:
                 self._run(self._new, np.arange(chunk.base, chunk.base + len(chunk)), emit=False)
@@ -119,6 +160,8 @@ class SharedSequenceEngine(LiveEngine):
         self._rings.counters[:] = counted  # what is replayed was counted when it came
 
     def _replay_restored(self) -> None:
+        if self._apart:
+            return
         if self._keeps_arrays:
             self._replay()
         else:
@@ -132,12 +175,37 @@ class SharedSequenceEngine(LiveEngine):
             self._run_ordinals(ordinals[np.lexsort((ordinals, times))], emit=False)
 
     def _leave_key(self) -> None:
-        raise CannotShare
+        """Give every query an engine of its own that has seen what this one has seen."""
+        table, positions = self.live_table()
+        live, _ = without_notes(with_notes(table, positions, self.absent_flags()))
+        watermark, latest, position = self._time_before
+        apart = []
+        for prepared, active in zip(self.queries, self._active, strict=True):
+            engine = SequenceEngine(prepared, lateness=self._lateness)
+            seen, where = seen_rows(active, live, positions, self.options)
+            engine.restore(seen, where, watermark=watermark, latest=latest, position=position)
+            apart.append(engine)
+        self._apart = tuple(apart)
+
+    def _arrays(
+        self,
+        batch: pa.RecordBatch,
+        selected: np.ndarray | None,
+        lacks: Mapping[str, np.ndarray],
+        open_schema: bool,
+        codes: np.ndarray | None = None,
+        times: np.ndarray | None = None,
+    ) -> dict[str, np.ndarray]:
+        if not self._apart:
+            return super()._arrays(batch, selected, lacks, open_schema, codes, times)
+        if times is None:
+            times, _ = event_times(batch, self.options)
+        return {"t": times if selected is None else times[selected]}
 
     # -- one batch ------------------------------------------------------------------------------
 
     def _keep(self, arrays: dict[str, np.ndarray], rows: int) -> None:
-        if not self._keeps_arrays:
+        if not self._keeps_arrays or self._apart:
             self._new = arrays
             return
         pair_rows, pair_atoms = arrays.pop("pair_rows"), arrays.pop("pair_atoms")
@@ -148,7 +216,7 @@ class SharedSequenceEngine(LiveEngine):
         self._pairs.append({"atom": pair_atoms}, len(pair_atoms))
 
     def _process(self, first_new: int) -> list[Piece]:
-        if first_new == self._ordinal:
+        if first_new == self._ordinal or self._apart:
             return []
         if not self._keeps_arrays:
             return self._run(self._new, np.arange(first_new, self._ordinal))
@@ -210,7 +278,7 @@ class SharedSequenceEngine(LiveEngine):
         while self._chunks and self._chunks[0].last_time <= horizon:
             self._live_rows -= len(self._chunks.pop(0))
         first = self._chunks[0].base if self._chunks else self._ordinal
-        if self._keeps_arrays:
+        if self._keeps_arrays and not self._apart:
             pairs = self._pairs.end
             if first < self._live.end:
                 pairs = int(self._live.take("first_pair", np.array([first]))[0])
@@ -218,6 +286,8 @@ class SharedSequenceEngine(LiveEngine):
             self._live.drop_before(first)
         for chunk in self._chunks[:-2]:
             chunk.shrink()
+        if self._apart:
+            return
         keys = self._columns.keys
         known = self._columns.strings.count + (keys.count if keys else 0)
         if known > 4 * self.live_rows + _SPARE_KEYS:

@@ -34,7 +34,7 @@ _NEVER = -(2**62)
 
 @dataclass(frozen=True, slots=True)
 class SequenceTable:
-    """Queries, by their last atom, and atoms as the kernel reads them (kernels.shared_sequences)."""
+    """Queries, by their last atom, and atoms, as rows (kernels.shared_sequences)."""
 
     atoms: np.ndarray
     queries: np.ndarray

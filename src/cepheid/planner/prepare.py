@@ -185,7 +185,7 @@ def _prepare(
         *_in_chains(plan, query),
     )
     found = {name: types[name] for name in needed if name in types}
-    lateness = _lateness(options, domain)
+    lateness = lateness_of(options, domain)
     return Prepared(bound, optimised, plan, form, options, domain, lateness, needed, found)
 
 
@@ -209,7 +209,8 @@ def time_domain(events: pa.Schema, options: Options) -> TimeDomain:
     return TimeDomain(pa.types.is_timestamp(kind), options.tick_us)
 
 
-def _lateness(options: Options, domain: TimeDomain) -> int:
+def lateness_of(options: Options, domain: TimeDomain) -> int:
+    """The allowed lateness in the time column's unit."""
     given = options.lateness
     if isinstance(given, int):
         return given

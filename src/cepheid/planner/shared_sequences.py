@@ -25,6 +25,7 @@ from cepheid.algebra.expression_text import expression_text
 from cepheid.kernels.shared_rings import SequenceTable
 from cepheid.kernels.shared_sequences import ATOM_WIDTH, QUERY_WIDTH
 from cepheid.model.options import PlanOptions
+from cepheid.planner.active import Active
 from cepheid.planner.prepare import Prepared
 from cepheid.planner.sequence_plan import Key, SequencePlan, find_key
 
@@ -42,17 +43,6 @@ class SharedAtom:
     types: tuple[str, ...]
     test: Expression
     key: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Active:
-    """The times of the events that a query sees: from `since` on, before `until`."""
-
-    since: int = -(2**61)
-    until: int = 2**61
-
-
-ALWAYS = Active()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +80,9 @@ class SharedSequences:
             when = active[query]
             queries[place] = (reach, when.since, when.until, len(listed), len(steps))
             listed += steps
-            for atom in steps[:-1]:
-                atoms[atom, 1] = 1
-                atoms[atom, 2] = max(atoms[atom, 2], reach)
+            for step in steps[:-1]:
+                atoms[step, 1] = 1
+                atoms[step, 2] = max(atoms[step, 2], reach)
             last = atoms[steps[-1]]
             if not last[4]:
                 last[3] = place

@@ -1,0 +1,336 @@
+"""Many queries over one stream, in process; queries come and go while it runs.
+
+What changes takes effect at an event time, so that it does not depend on how the stream was cut:
+a query sees the events from the time on at which it was added, and none from the time on at which
+it was removed or paused (docs/semantics.md#workloads).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from cepheid.hosts.found import Found
+from cepheid.hosts.in_process import as_time
+from cepheid.hosts.ingest import EventBatch, event_batches
+from cepheid.hosts.live_engine import BEGINNING, END_OF_TIME
+from cepheid.hosts.set_aside import SideOutput
+from cepheid.hosts.snapshot import pack, unpack
+from cepheid.hosts.stream_front import StreamFront
+from cepheid.hosts.workload_run import WorkloadRun
+from cepheid.hosts.workload_state import restore_state, state_of
+from cepheid.model.errors import OptionError, StateError
+from cepheid.model.options import Options, make_options
+from cepheid.planner.active import ALWAYS, Active
+from cepheid.planner.compiled_query import CompiledQuery, compile_text
+from cepheid.planner.prepare import lateness_of, time_domain
+from cepheid.planner.workload_plan import Member
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A query that the workload knows; while it is paused it sees no events."""
+
+    name: str
+    query: CompiledQuery
+    is_paused: bool = False
+
+
+class Workload:
+    """Queries that run together over one stream of events.
+
+    >>> import cepheid
+    >>> w = cepheid.Workload({"pair": "EVENT SEQ(A x, B y) WHERE [id] WITHIN 10"})
+    >>> w.add("EVENT SEQ(A x, C y) WHERE [id] WITHIN 10", name="other")
+    'other'
+    >>> w.feed([{"type": "A", "ts": 1, "id": 7}]).total
+    0
+    >>> found = w.feed([{"type": "B", "ts": 4, "id": 7}, {"type": "C", "ts": 5, "id": 7}])
+    >>> {name: len(matches) for name, matches in found.items()}
+    {'pair': 1, 'other': 1}
+    """
+
+    def __init__(
+        self,
+        queries: Mapping[str, CompiledQuery | str] | Iterable[CompiledQuery | str] = (),
+        **options: Any,
+    ) -> None:
+        """Queries by name, or without names; options as for `cepheid.detect`."""
+        self.options: Options = make_options(options)
+        self._entries: dict[str, Entry] = {}
+        self._members: list[Member] = []
+        self._run: WorkloadRun | None = None
+        self._front: StreamFront | None = None
+        self._schema: pa.Schema | None = None
+        self._open_schema = False
+        self._told_watermark = BEGINNING
+        named = queries.items() if isinstance(queries, Mapping) else ((None, q) for q in queries)
+        for name, query in named:
+            self.add(query, name=name)
+
+    # -- which queries ----------------------------------------------------------------------------
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The queries, in the order in which they were added; paused ones too."""
+        return tuple(self._entries)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The queries and whether they are paused."""
+        return tuple(self._entries.values())
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """What runs: a query that was paused and resumed appears once for each time."""
+        return tuple(self._members)
+
+    def add(self, query: CompiledQuery | str, *, name: str | None = None, at: Any = None) -> str:
+        """Add a query that sees events from the time `at` on (default: all that is still to come).
+
+        Returns its name. The other queries go on undisturbed.
+        """
+        compiled = compile_text(query) if isinstance(query, str) else query
+        chosen = name or self._free_name(compiled.name)
+        if chosen in self._entries:
+            raise OptionError.of(
+                "query-exists",
+                f"there is a query `{chosen}` already",
+                help="give another name=, or remove the old one first",
+            )
+        self._begin(Entry(chosen, compiled), at)
+        return chosen
+
+    def remove(self, name: str, *, at: Any = None) -> None:
+        """Remove a query: it sees no event from the time `at` on, and is forgotten."""
+        entry = self._known(name)
+        if not entry.is_paused:
+            self._end(name, at)
+        del self._entries[name]
+
+    def pause(self, name: str, *, at: Any = None) -> None:
+        """Let a query see no event from the time `at` on until it is resumed; it costs nothing."""
+        entry = self._known(name)
+        if entry.is_paused:
+            return
+        self._end(name, at)
+        self._entries[name] = replace(entry, is_paused=True)
+
+    def resume(self, name: str, *, at: Any = None) -> None:
+        """Let a paused query see events from the time `at` on; those before are forgotten."""
+        entry = self._known(name)
+        if entry.is_paused:
+            self._begin(replace(entry, is_paused=False), at)
+
+    def _begin(self, entry: Entry, at: Any) -> None:
+        since = self._effective(at) if at is not None or self._seen_any else ALWAYS.since
+        member = Member(entry.name, entry.query, Active(since=since))
+        self._change([*self._members, member])
+        self._entries[entry.name] = entry
+
+    def _end(self, name: str, at: Any) -> None:
+        until = self._effective(at)
+        self._change(
+            [
+                replace(m, active=replace(m.active, until=min(m.active.until, until)))
+                if m.name == name
+                else m
+                for m in self._members
+            ]
+        )
+
+    def _known(self, name: str) -> Entry:
+        if name not in self._entries:
+            raise OptionError.of(
+                "unknown-query",
+                f"there is no query `{name}`",
+                help=f"queries: {', '.join(self._entries) or 'none'}",
+            )
+        return self._entries[name]
+
+    def _free_name(self, wished: str) -> str:
+        number, name = 1, wished
+        while name in self._entries:
+            number += 1
+            name = f"{wished}_{number}"
+        return name
+
+    @property
+    def _seen_any(self) -> bool:
+        return self._front is not None and self._front.latest > BEGINNING
+
+    def _effective(self, at: Any) -> int:
+        """When a change takes effect: never before an event that was seen already."""
+        earliest = self._front.latest + 1 if self._front is not None and self._seen_any else None
+        if at is None:
+            return ALWAYS.since if earliest is None else earliest
+        time = as_time(at)
+        if earliest is not None and time < earliest:
+            raise OptionError.of(
+                "too-early",
+                f"events up to {earliest - 1} have been seen, so nothing can change at {time}",
+                help="leave at= out, or give a later time",
+            )
+        return time
+
+    def _change(self, members: list[Member]) -> None:
+        """Go on with other members; those that stay keep their state."""
+        members = [m for m in members if m.active.since < m.active.until]
+        if self._run is not None:
+            self._run = self._started(members)
+        self._members = members
+
+    # -- events -----------------------------------------------------------------------------------
+
+    def feed(self, events: Any) -> Found:
+        """Take events; the matches of all queries that became final with them."""
+        found = Found()
+        for batch in event_batches(events, self.options):
+            if batch.batch.num_rows:
+                found = found + self._feed(batch)
+        return found
+
+    def advance(self, watermark: Any) -> Found:
+        """Say that no event before `watermark` will come; what this makes final."""
+        time = as_time(watermark)
+        self._told_watermark = max(self._told_watermark, time)
+        return self._advance(time)
+
+    def close(self) -> Found:
+        """End of input: deadlines after the last event pass (unless close_at_end=False)."""
+        if not self.options.close_at_end:
+            return Found()
+        return self._advance(END_OF_TIME)
+
+    def _feed(self, events: EventBatch) -> Found:
+        self._start(events)
+        assert self._front is not None and self._run is not None
+        for unit in self._run.units:
+            unit.compact()
+        accepted = self._front.accept(events)
+        found = self._run.feed(accepted) if accepted.batch.num_rows else Found()
+        return found + self._moved()
+
+    def _advance(self, time: int) -> Found:
+        if self._front is None:
+            return Found()
+        self._front.advance(time)
+        return self._moved()
+
+    def _moved(self) -> Found:
+        """What the watermark makes final; queries whose end it has passed are gone then."""
+        assert self._front is not None and self._run is not None
+        found = self._run.advance(self._front.watermark)
+        if any(m.active.until <= self._front.watermark for m in self._members):
+            self._change([m for m in self._members if m.active.until > self._front.watermark])
+        return found
+
+    def _start(self, events: EventBatch) -> None:
+        if self._run is not None:
+            return
+        self._schema, self._open_schema = events.batch.schema, events.open_schema
+        self._run = self._started(self._members)
+        lateness = self._lateness()
+        self._front = StreamFront(self.options, lateness)
+        if self._told_watermark > BEGINNING:
+            self._front.advance(self._told_watermark)
+
+    def _started(self, members: list[Member]) -> WorkloadRun:
+        assert self._schema is not None
+        return WorkloadRun(
+            members,
+            self.options,
+            self._schema,
+            open_schema=self._open_schema,
+            driven=self._lateness() > 0,
+            before=self._run,
+        )
+
+    def _lateness(self) -> int:
+        """The allowed lateness in the time column's unit."""
+        assert self._schema is not None
+        return lateness_of(self.options, time_domain(self._schema, self.options))
+
+    @property
+    def watermark(self) -> int:
+        """No event before this time can still be used."""
+        return self._told_watermark if self._front is None else self._front.watermark
+
+    @property
+    def late(self) -> SideOutput:
+        """Events that came after the watermark had passed them: `.count`, `.table()`."""
+        return SideOutput() if self._front is None else self._front.set_aside.late
+
+    @property
+    def quarantined(self) -> SideOutput:
+        """Rows without a type or a usable time, with the reason."""
+        return SideOutput() if self._front is None else self._front.set_aside.quarantined
+
+    @property
+    def live_events(self) -> int:
+        """Events kept because they can still be part of a match, once for each engine."""
+        return 0 if self._run is None else sum(e.live_rows for e in self._run.engines)
+
+    # -- state ------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Queries and state as bytes; `Workload.restore` needs nothing else but the options."""
+        header: dict[str, Any] = {
+            "workload": 1,
+            "options": repr(replace(self.options, statistics=None)),
+            "entries": [[e.name, *_written(e.query), e.is_paused] for e in self.entries],
+            "members": [
+                [m.name, *_written(m.query), m.active.since, m.active.until] for m in self._members
+            ],
+            "told": self._told_watermark,
+        }
+        parts: list[bytes] = []
+        if self._run is not None and self._front is not None and self._schema is not None:
+            header["open_schema"] = self._open_schema
+            header["front"] = self._front.state()
+            header["fronts"] = [unit.front_state() for unit in self._run.units]
+            header["engines"], parts = state_of(self._run.engines)
+            parts.append(self._schema.serialize().to_pybytes())
+        return pack(header, parts)
+
+    @classmethod
+    def restore(cls, snapshot: bytes, **options: Any) -> Workload:
+        """A workload that goes on where `snapshot` was taken, with the options it had."""
+        header, parts = unpack(snapshot)
+        workload = cls(**options)
+        told = repr(replace(workload.options, statistics=None))
+        if "workload" not in header or header["options"] != told:
+            raise StateError.of(
+                "other-query",
+                "the snapshot belongs to a single query or to other options",
+                help="restore it with the options it was taken with",
+            )
+        for name, text, language, query, paused in header["entries"]:
+            compiled = _read(text, language, query)
+            workload._entries[name] = Entry(name, compiled, paused)
+        workload._members = [
+            Member(name, _read(text, language, query), Active(since, until))
+            for name, text, language, query, since, until in header["members"]
+        ]
+        workload._told_watermark = header["told"]
+        if parts:
+            workload._schema = pa.ipc.read_schema(pa.py_buffer(parts[-1]))
+            workload._open_schema = header["open_schema"]
+            workload._run = workload._started(workload._members)
+            workload._front = StreamFront(workload.options, workload._lateness())
+            workload._front.set_state(header["front"])
+            restore_state(workload._run.engines, header["engines"], parts[:-1])
+            for unit, front in zip(workload._run.units, header["fronts"], strict=True):
+                unit.set_front(front)
+        return workload
+
+
+def _written(query: CompiledQuery) -> tuple[str, str, str]:
+    return query.source.text, query.language, query.name
+
+
+def _read(text: str, language: str, name: str) -> CompiledQuery:
+    return compile_text(text, language)[name]

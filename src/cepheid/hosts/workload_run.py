@@ -1,0 +1,208 @@
+"""Many queries over one stream, running: groups of them in shared engines, others each in its own.
+
+The set of queries is fixed while a run lasts; `Workload` makes a new run when it changes, and hands
+the state over. Hosts that keep the state themselves (a stream's buckets) drive it as they drive a
+`Detector`: by `engines`, whose live events are all there is to store.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from cepheid.hosts.found import Found
+from cepheid.hosts.in_process import Detector
+from cepheid.hosts.ingest import EventBatch
+from cepheid.hosts.live_engine import LiveEngine
+from cepheid.hosts.matches import Matches
+from cepheid.hosts.seen_events import seen_by
+from cepheid.hosts.shared_sequence_engine import SharedSequenceEngine
+from cepheid.hosts.snapshot import with_notes, without_notes
+from cepheid.model.options import Options
+from cepheid.planner.workload_plan import Group, Member, Sharing, plan_workload
+
+_DRIVEN = 2**62
+"""A lateness no event reaches: the watermark moves only when it is told to."""
+
+
+class Unit(ABC):
+    """The running state of one group."""
+
+    def __init__(self, group: Group) -> None:
+        """A unit of this group."""
+        self.group = group
+
+    @abstractmethod
+    def feed(self, events: EventBatch) -> Found:
+        """Take events; what became final."""
+
+    @abstractmethod
+    def advance(self, watermark: int) -> Found:
+        """Move the watermark on; what became final."""
+
+    @property
+    @abstractmethod
+    def engines(self) -> tuple[LiveEngine, ...]:
+        """The engines whose live events are the unit's state."""
+
+    def compact(self) -> None:
+        """Let go of events that no instance needs, where many are."""
+        for engine in self.engines:
+            engine.compact()
+
+    def front_state(self) -> dict[str, Any] | None:
+        """What decides lateness for queries that read each other's events; else None."""
+        return None
+
+    def set_front(self, state: dict[str, Any] | None) -> None:
+        """Go on from such a state."""
+        assert state is None
+
+
+class SequencesUnit(Unit):
+    """Sequences that share their events."""
+
+    def __init__(self, group: Group, lateness: int) -> None:
+        """`lateness` in the time column's unit."""
+        super().__init__(group)
+        active = [member.active for member in group.members]
+        self._engine = SharedSequenceEngine(group.queries, active, lateness=lateness)
+        self._names = tuple(member.name for member in group.members)
+
+    def feed(self, events: EventBatch) -> Found:
+        """Take events; what became final."""
+        return Found.of_many(self._names, self._engine.feed_all(events))
+
+    def advance(self, watermark: int) -> Found:
+        """Move the watermark on; what became final."""
+        return Found.of_many(self._names, self._engine.advance_all(watermark))
+
+    @property
+    def engines(self) -> tuple[LiveEngine, ...]:
+        """The one engine of all."""
+        return (self._engine,)
+
+
+class OwnUnit(Unit):
+    """One query, or several that are equal but for their names."""
+
+    def __init__(
+        self,
+        group: Group,
+        options: Options,
+        schema: pa.Schema,
+        *,
+        open_schema: bool,
+        driven: bool,
+    ) -> None:
+        """`driven`: the watermark moves only by `advance`."""
+        super().__init__(group)
+        self._member = group.members[0]
+        self._options = options
+        self._detector = Detector.for_host(self._member.query, options, driven=driven)
+        self._detector.start(schema, open_schema=open_schema)
+
+    def feed(self, events: EventBatch) -> Found:
+        """Take events; what became final."""
+        seen = seen_by(self._member.active, events, self._options)
+        if not seen.batch.num_rows:
+            return Found()
+        return self._named(self._detector.feed(seen))
+
+    def advance(self, watermark: int) -> Found:
+        """Move the watermark on, but not past the query's own end; what became final."""
+        return self._named(self._detector.advance(min(watermark, self._member.active.until)))
+
+    def _named(self, matches: Matches) -> Found:
+        return Found.of_one(tuple(m.name for m in self.group.members), matches)
+
+    @property
+    def engines(self) -> tuple[LiveEngine, ...]:
+        """The engine of every stage."""
+        return self._detector.engines
+
+    def front_state(self) -> dict[str, Any] | None:
+        """What decides lateness for queries that read each other's events; else None."""
+        return None if self._detector.front is None else self._detector.front.state()
+
+    def set_front(self, state: dict[str, Any] | None) -> None:
+        """Go on from such a state."""
+        if self._detector.front is not None and state is not None:
+            self._detector.front.set_state(state)
+
+
+class WorkloadRun:
+    """The units of some members over events of one schema."""
+
+    def __init__(
+        self,
+        members: Sequence[Member],
+        options: Options,
+        schema: pa.Schema,
+        *,
+        open_schema: bool = False,
+        driven: bool = False,
+        before: WorkloadRun | None = None,
+    ) -> None:
+        """`driven`: the watermark moves only by `advance`; else events come in order of time.
+
+        It goes on from the state of the run `before`.
+        """
+        self.members = tuple(members)
+        self.options = options if driven else replace(options, lateness=0)
+        self.groups = plan_workload(members, self.options, schema, open_schema=open_schema)
+        known = {} if before is None else {unit.group.state: unit for unit in before.units}
+        units: list[Unit] = []
+        for group in self.groups:
+            old = known.get(group.state)
+            if old is not None and old.group == group:
+                units.append(old)
+                continue
+            if group.sharing is Sharing.SEQUENCES:
+                unit: Unit = SequencesUnit(group, _DRIVEN if driven else 0)
+            else:
+                unit = OwnUnit(group, self.options, schema, open_schema=open_schema, driven=driven)
+            if old is not None:
+                hand_over(old, unit)
+            units.append(unit)
+        self.units: tuple[Unit, ...] = tuple(units)
+
+    @property
+    def engines(self) -> tuple[LiveEngine, ...]:
+        """All engines: their live events are the state."""
+        return tuple(engine for unit in self.units for engine in unit.engines)
+
+    def feed(self, events: EventBatch) -> Found:
+        """Take events; the matches that became final."""
+        return _together(unit.feed(events) for unit in self.units)
+
+    def advance(self, watermark: int) -> Found:
+        """No event before `watermark` will come any more; the matches this makes final."""
+        return _together(unit.advance(watermark) for unit in self.units)
+
+
+def hand_over(old: Unit, new: Unit) -> None:
+    """Let a unit go on where another left off; queries that only the new one has see nothing."""
+    for before, after in zip(old.engines, new.engines, strict=True):
+        table, positions = before.live_table()
+        events, _ = without_notes(with_notes(table, positions, before.absent_flags()))
+        after.restore(
+            events,
+            positions,
+            watermark=before.watermark,
+            latest=before.latest,
+            position=before.position,
+            horizon=before.dead_until,
+        )
+    new.set_front(old.front_state())
+
+
+def _together(parts: Iterator[Found]) -> Found:
+    found = Found()
+    for part in parts:
+        found = found + part
+    return found

@@ -1,0 +1,123 @@
+"""Which queries of a workload run together: one graph of successors, sequences by key, the rest.
+
+Queries are told apart by what they need of an engine, never by language. Each query that runs on
+its own has a reason, which `explain` prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import pyarrow as pa
+
+from cepheid.algebra.expression import ScalarType
+from cepheid.model.options import Options
+from cepheid.planner.active import ALWAYS, Active
+from cepheid.planner.compiled_query import CompiledQuery
+from cepheid.planner.match_schema import scalar_type
+from cepheid.planner.prepare import Prepared, prepare
+from cepheid.planner.shared_sequences import sharing_group, why_alone
+
+
+class Sharing(Enum):
+    """How the queries of a group share their work."""
+
+    SEQUENCES = "sequences"
+    ALONE = "alone"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A query of a workload, under the name that its matches carry, and when it is active."""
+
+    name: str
+    query: CompiledQuery
+    active: Active = ALWAYS
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Members that run in one engine; one that is alone has a `reason` for it.
+
+    `prepared` are the stages of each member, inputs first. `state` is equal for groups one of which
+    can go on with the state of the other.
+    """
+
+    sharing: Sharing
+    state: object
+    members: tuple[Member, ...]
+    prepared: tuple[tuple[Prepared, ...], ...]
+    reason: str | None = None
+
+    @property
+    def queries(self) -> tuple[Prepared, ...]:
+        """The last stage of each member: that which finds its matches."""
+        return tuple(stages[-1] for stages in self.prepared)
+
+
+def plan_workload(
+    members: Sequence[Member], options: Options, events: pa.Schema, *, open_schema: bool
+) -> tuple[Group, ...]:
+    """The members in groups; equal queries that are active at the same times run once."""
+    types = {field.name: scalar_type(field.type) for field in events}
+    together: dict[object, list[tuple[Member, tuple[Prepared, ...]]]] = {}
+    reasons: dict[object, str | None] = {}
+    for member in members:
+        stages = prepared_stages(member.query, options, events, open_schema=open_schema)
+        group, reason = _group_of(member, stages, types)
+        together.setdefault(group, []).append((member, stages))
+        reasons[group] = reason
+    return tuple(
+        Group(
+            Sharing.ALONE if reasons[group] is not None else Sharing.SEQUENCES,
+            _state(group),
+            tuple(member for member, _ in found),
+            tuple(stages for _, stages in found),
+            reasons[group],
+        )
+        for group, found in together.items()
+    )
+
+
+def prepared_stages(
+    query: CompiledQuery, options: Options, events: pa.Schema, *, open_schema: bool
+) -> tuple[Prepared, ...]:
+    """A query and those whose events it reads, inputs first, ready for events of this schema."""
+    stages = query.stages(options)
+    return tuple(
+        prepare(
+            stage,
+            options,
+            events,
+            open_schema=open_schema or len(stages) > 1,
+            known_parameters=query.parameters,
+        )
+        for stage in stages
+    )
+
+
+def _group_of(
+    member: Member, stages: tuple[Prepared, ...], types: Mapping[str, ScalarType]
+) -> tuple[object, str | None]:
+    """What members must have in common to run together, and why it runs alone if it does."""
+
+    def type_of(name: str) -> ScalarType:
+        return types.get(name, ScalarType.UNKNOWN)
+
+    reason: str | None = "it reads events that another query makes"
+    if len(stages) == 1:
+        reason = why_alone(stages[0], type_of)
+        if reason is None:
+            return (Sharing.SEQUENCES, sharing_group(stages[0], type_of)), None
+    return (Sharing.ALONE, tuple(s.form.fingerprint for s in stages), member.active), reason
+
+
+def _state(group: object) -> object:
+    """What decides the state of a group: when a query ends does not."""
+    match group:
+        case (Sharing.ALONE, fingerprints, Active(since, _)):
+            return (Sharing.ALONE, fingerprints, since)
+        case _:
+            return group
