@@ -131,7 +131,7 @@ def run(  # type: ignore[no-untyped-def]
     """Work on pairs from `begin` on; where and why it stopped.
 
     `keys[g, row]` is the key of a row for atoms of group g, -1 if undefined. No event before `safe`
-    will come after these. `out` gets a row for each match: the query, then its events.
+    will come after these. `out` gets a row for each match: the query, its events, and -1 to the end.
     """
     bound, at, own, places = scratch[0], scratch[1], scratch[2], scratch[3]
     pairs = pair_rows.shape[0]
@@ -195,6 +195,7 @@ def run(  # type: ignore[no-untyped-def]
                             return i, OUTPUT_FULL
                         out[written, 0] = query
                         out[written, 1] = events[row]
+                        out[written, 2:] = -1
                         written += 1
                         continue
                     s = last - 1
@@ -221,6 +222,8 @@ def run(  # type: ignore[no-untyped-def]
                             place = rings[ring, RING_START] + (at[x] & mask)
                             out[written, 1 + x] = pool[place, 1]
                         out[written, 1 + last] = events[row]
+                        for x in range(2 + last, out.shape[1]):
+                            out[written, x] = -1
                         written += 1
         # Room for the whole row first, so that a row is done or not begun.
         for p in range(i, j):
