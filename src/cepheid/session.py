@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from cepheid.hosts.in_process import Detector, detect_in_process
 from cepheid.hosts.workload import Workload
+from cepheid.model.errors import OptionError
 from cepheid.model.options import make_options
 from cepheid.planner.compiled_query import CompiledQuery, compile_text
 
@@ -23,8 +24,8 @@ def compile(text: str, language: str | None = None, *, name: str = "query") -> C
     return compile_text(text, language, name=name)
 
 
-def detect(events: Any, query: CompiledQuery | str, **options: Any) -> Any:
-    """All matches of a query in the events.
+def detect(events: Any, query: CompiledQuery | Workload | str, **options: Any) -> Any:
+    """All matches of a query, or of all queries of a workload, in the events.
 
     Events: pyarrow Table, pandas DataFrame, list of dicts, Spark DataFrame (batch or streaming), or
     a dict of those by type or by registered source. Returns a pyarrow Table (pandas in, pandas
@@ -34,6 +35,8 @@ def detect(events: Any, query: CompiledQuery | str, **options: Any) -> Any:
     >>> table.column("x").to_pylist()
     [{'type': 'A', 'ts': 1}]
     """
+    if isinstance(query, Workload):
+        return _detect_all(events, query, options)
     compiled = compile_text(query) if isinstance(query, str) else query
     if is_spark(events):
         from cepheid.hosts.spark import detect_spark  # noqa: PLC0415 (pyspark's one door)
@@ -41,6 +44,20 @@ def detect(events: Any, query: CompiledQuery | str, **options: Any) -> Any:
         return detect_spark(events, compiled, make_options(options))
     table = detect_in_process(events, compiled, make_options(options))
     return table.to_pandas() if type(events).__module__.startswith("pandas") else table
+
+
+def _detect_all(events: Any, workload: Workload, options: dict[str, Any]) -> Any:
+    if options:
+        raise OptionError.of(
+            "options-of-workload",
+            f"a workload has its own options; `{next(iter(options))}` is given beside it",
+            help="give options to cepheid.Workload(...)",
+        )
+    if is_spark(events):
+        from cepheid.hosts.spark import detect_workload_spark  # noqa: PLC0415 (as below)
+
+        return detect_workload_spark(events, workload)
+    return workload.detect(events)
 
 
 def scan(spark: Any, path: Any, query: CompiledQuery | str, **options: Any) -> Any:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.hosts import spark_task
+from cepheid.hosts import sorted_runs, spark_task
 from cepheid.hosts.division import TimeReach
 from cepheid.hosts.plain_types import fit, plain_schema
 from cepheid.hosts.prepared_program import prepare_program
@@ -60,7 +60,7 @@ def expected(events: Any, text: str, **options: Any) -> list[dict[str, Any]]:
 
 @pytest.fixture(autouse=True)
 def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark_task, "ROWS_PER_FEED", 50)
+    monkeypatch.setattr(sorted_runs, "ROWS_PER_FEED", 50)
     monkeypatch.setattr(spark_task, "MATCHES_PER_BATCH", 7)
 
 

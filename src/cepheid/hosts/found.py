@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from cepheid.hosts.many_matches import ManyMatches
-from cepheid.hosts.match_union import empty_union, union_table
+from cepheid.hosts.match_union import as_union, empty_union, union_table
 from cepheid.hosts.matches import Matches
 
 
@@ -60,6 +60,13 @@ class Found(Mapping[str, Matches]):
         """All matches in one table: match_id, query, start, end, and the events by variable."""
         tables = [union_table(matches) for matches in self.values()]
         return pa.concat_tables(tables, promote_options="permissive") if tables else empty_union()
+
+    def tables(self, rows: int) -> Iterator[pa.Table]:
+        """The same in portions of about `rows` matches of one query, never held as a whole."""
+        for matches in self.values():
+            form = matches.form
+            for table in matches.tables(rows):
+                yield as_union(table, form.events, form.options.end_column)
 
     def chosen(self, choose: Callable[[Matches], Matches]) -> Found:
         """The matches that a host keeps of each query's."""

@@ -358,10 +358,10 @@ def as_history(
     batches = list(event_batches(events, options))
     if not batches and isinstance(events, pa.Table | pa.RecordBatch):
         detector.feed(events)  # tells the columns
-    return detector, _in_time_order(batches, options)
+    return detector, in_time_order(batches, options)
 
 
-def _in_time_order(batches: list[EventBatch], options: Options) -> list[EventBatch]:
+def in_time_order(batches: list[EventBatch], options: Options) -> list[EventBatch]:
     """The batches sorted by time over all of them, unless they already are."""
     times = []
     for events in batches:

@@ -136,6 +136,17 @@ class LiveEngine(ABC):
         return self._columns.undefined_rows
 
     @property
+    def retention(self) -> int | None:
+        """An event older than the watermark by this much matters no more; None: it depends."""
+        return self.prepared.plan.retention
+
+    @property
+    def needs_state(self) -> bool:
+        """Whether past events can matter: where single events match, only to number equal ones."""
+        plan = self.prepared.plan
+        return plan.length > 1 or bool(plan.negations) or self.options.id is None
+
+    @property
     def is_partitioned(self) -> bool:
         """Whether no event has come that lacks its key: until then the key, if any, is in use."""
         return True

@@ -55,6 +55,16 @@ class SharedSequenceEngine(LiveEngine):
 
     # -- what hosts call ------------------------------------------------------------------------
 
+    def feed(self, events: EventBatch) -> Matches:
+        """Take a batch that was delivered before: nobody asks which query found what."""
+        self.feed_all(events)
+        return Matches(self.form)
+
+    def advance(self, watermark: int) -> Matches:
+        """The same for the watermark."""
+        self.advance_all(watermark)
+        return Matches(self.form)
+
     def feed_all(self, events: EventBatch) -> ManyMatches:
         """Take a batch; the matches of every query that became final."""
         self._time_before = (self.watermark, self.latest, self.position)
@@ -83,6 +93,21 @@ class SharedSequenceEngine(LiveEngine):
         """Queries that events might have ended, events kept, matches."""
         names = ("touched", "kept", "found")
         return dict(zip(names, (int(c) for c in self._rings.counters), strict=True))
+
+    @property
+    def retention(self) -> int | None:
+        """An event older than the watermark by this much matters no more; None: never so."""
+        return self._retention
+
+    @property
+    def needs_state(self) -> bool:
+        """Whether past events can matter to any of the queries."""
+        return self.options.id is None or any(len(steps) > 1 for steps in self._shared.steps)
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether no event has come that lacks its key."""
+        return self.is_shared
 
     def next_deadline(self) -> int | None:
         """Nothing waits for the watermark."""

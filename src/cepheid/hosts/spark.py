@@ -7,6 +7,7 @@ from typing import Any
 from cepheid.hosts.spark_batch import detect_batch, plan_batch
 from cepheid.hosts.spark_registered import registered_frames
 from cepheid.hosts.spark_scan import BatchInstead, ScanPlan, plan_scan, read_files
+from cepheid.hosts.workload import Workload
 from cepheid.model.options import Options, make_options
 from cepheid.planner.compiled_query import CompiledQuery, compile_text
 from cepheid.planner.prepare import with_statistics
@@ -21,6 +22,20 @@ def detect_spark(events: Any, query: CompiledQuery, options: Options) -> Any:
 
         return detect_stream(events, query, options)
     return detect_batch(events, query, options)
+
+
+def detect_workload_spark(events: Any, workload: Workload) -> Any:
+    """The matches of all queries of a workload in one job: lazy, in the form common to all."""
+    options = with_statistics(workload.options)
+    if getattr(events, "isStreaming", False):
+        from cepheid.hosts.spark_workload_stream import (  # noqa: PLC0415 (loads more)
+            plan_workload_stream,
+        )
+
+        return plan_workload_stream(events, workload.members, options).matches()
+    from cepheid.hosts.spark_workload import plan_workload_batch  # noqa: PLC0415 (as above)
+
+    return plan_workload_batch(events, workload.members, options).matches()
 
 
 def scan_spark(spark: Any, path: Any, query: CompiledQuery, options: Options) -> Any:

@@ -7,7 +7,7 @@ record batch in Arrow IPC, made and opened by mapInArrow: whole columns, exact i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,14 +16,15 @@ from pyspark import TaskContext
 
 from cepheid.hosts.plain_types import fit
 from cepheid.hosts.snapshot import read_table, write_table
+from cepheid.hosts.sorted_runs import in_large_pieces
 
 REASON = "quarantine_reason"
 """The column in which set-aside events say why."""
 
 ROUTE = "__cepheid_route"
+LANE = "__cepheid_lane"
 EVERYWHERE = -1
 
-_PACKED_AT_ONCE = 1 << 18
 _LARGEST_PACK = 4 << 20
 _PACKS = pa.schema(
     [
@@ -51,21 +52,10 @@ class Packing:
 
     def pack(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """For each large piece of a partition, one pack (or a few) per bucket."""
-        context = TaskContext.get()
-        task = 0 if context is None else context.partitionId()
-        number = 0
-        for table in _in_large_pieces(batches):
-            rows: list[tuple[int, int, int, bool, bytes]] = []
-            for bucket, is_copy, events in self._by_bucket(table):
-                for part in _bounded(events):
-                    rows.append((bucket, task, number, is_copy, part.serialize().to_pybytes()))
-                    number += 1
-            columns = zip(*rows, strict=True)
-            yield pa.record_batch(
-                [pa.array(c, f.type) for c, f in zip(columns, _PACKS, strict=True)], schema=_PACKS
-            )
+        yield from _packed(batches, self.by_bucket)
 
-    def _by_bucket(self, table: pa.Table) -> Iterator[tuple[int, bool, pa.RecordBatch]]:
+    def by_bucket(self, table: pa.Table) -> Iterator[tuple[int, bool, pa.RecordBatch]]:
+        """For each bucket the events that go there, and whether another one accounts for them."""
         own = table.select(range(len(self.schema))).rename_columns(self.schema.names)
         events = fit(own, self.schema).combine_chunks().to_batches()[0]
         stray = self.stray
@@ -88,6 +78,47 @@ class Packing:
                 yield bucket, bucket < stray, everywhere
         if to_stray_too.any():
             yield stray, True, events.take(pa.array(np.flatnonzero(to_stray_too)))
+
+
+@dataclass(frozen=True, slots=True)
+class LanePacking:
+    """Packs events that are copied for several lanes, whose buckets begin at `firsts`."""
+
+    lanes: tuple[Packing, ...]
+    firsts: tuple[int, ...]
+
+    def pack(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """For each large piece of a partition, one pack (or a few) per bucket."""
+        yield from _packed(batches, self._by_bucket)
+
+    def _by_bucket(self, table: pa.Table) -> Iterator[tuple[int, bool, pa.RecordBatch]]:
+        numbers = table.column(LANE).to_numpy()
+        for number, (packing, first) in enumerate(zip(self.lanes, self.firsts, strict=True)):
+            rows = np.flatnonzero(numbers == number)
+            if len(rows):
+                own = table.take(pa.array(rows)).drop_columns([LANE])
+                for bucket, is_copy, events in packing.by_bucket(own):
+                    # The first lane accounts for events; those of the others are copies.
+                    yield first + bucket, is_copy or number > 0, events
+
+
+def _packed(
+    batches: Iterator[pa.RecordBatch],
+    by_bucket: Callable[[pa.Table], Iterator[tuple[int, bool, pa.RecordBatch]]],
+) -> Iterator[pa.RecordBatch]:
+    context = TaskContext.get()
+    task = 0 if context is None else context.partitionId()
+    number = 0
+    for table in in_large_pieces(batches):
+        rows: list[tuple[int, int, int, bool, bytes]] = []
+        for bucket, is_copy, events in by_bucket(table):
+            for part in _bounded(events):
+                rows.append((bucket, task, number, is_copy, part.serialize().to_pybytes()))
+                number += 1
+        columns = zip(*rows, strict=True)
+        yield pa.record_batch(
+            [pa.array(c, f.type) for c, f in zip(columns, _PACKS, strict=True)], schema=_PACKS
+        )
 
 
 def open_pack(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
@@ -124,20 +155,6 @@ class Unpacking:
 def pack_table(table: pa.Table) -> bytes:
     """Matches, or events set aside, as one value."""
     return write_table(table)
-
-
-def _in_large_pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    held: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        if batch.num_rows:
-            held.append(batch)
-            rows += batch.num_rows
-        if rows >= _PACKED_AT_ONCE:
-            yield pa.Table.from_batches(held)
-            held, rows = [], 0
-    if held:
-        yield pa.Table.from_batches(held)
 
 
 def _bounded(events: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import pandas as pd
 import pyarrow as pa
@@ -19,7 +19,8 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from cepheid.hosts.plain_types import fit
 from cepheid.hosts.spark_packing import REASON, open_pack, pack_table
-from cepheid.hosts.stream_bucket import KEPT, Arrival, Bucket, Step, StreamTask
+from cepheid.hosts.stream_bucket import KEPT, Arrival, Bucket, Step
+from cepheid.hosts.stream_running import F, Task
 from cepheid.model.errors import StateError
 
 if TYPE_CHECKING:
@@ -77,10 +78,10 @@ class SparkStore:
         self._segments.removeKey((number,))
 
 
-class DetectionProcessor(StatefulProcessor):
+class DetectionProcessor(StatefulProcessor, Generic[F]):
     """Detects in every bucket; rows in and out are packs (see spark_packing)."""
 
-    def __init__(self, task: StreamTask, matches: pa.Schema) -> None:
+    def __init__(self, task: Task[F], matches: pa.Schema) -> None:
         """`matches` is the schema of matches on Spark."""
         self._task = task
         self._matches = matches
@@ -132,14 +133,14 @@ class DetectionProcessor(StatefulProcessor):
             self._handle.registerTimer(step.timer_to_register)
         yield from self._frames(step)
 
-    def _frames(self, step: Step) -> Iterator[pd.DataFrame]:
+    def _frames(self, step: Step[F]) -> Iterator[pd.DataFrame]:
         late, quarantined = len(step.late), len(step.quarantined)
         if late or quarantined:
             yield _frame(0, late, quarantined, None, self._aside(step))
         for table in step.matches.tables(_MATCHES_PER_PACK):
             yield _frame(len(table), 0, 0, pack_table(fit(table, self._matches)), None)
 
-    def _aside(self, step: Step) -> bytes | None:
+    def _aside(self, step: Step[F]) -> bytes | None:
         if not self._task.options.late_output:
             return None
         parts = []

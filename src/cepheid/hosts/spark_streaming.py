@@ -155,7 +155,7 @@ def detect_stream(events: DataFrame, query: CompiledQuery, options: Options) -> 
 def plan_stream(events: DataFrame, query: CompiledQuery, options: Options) -> StreamPlan:
     """Check everything that can be checked on the driver and decide how to divide the work."""
     check_packages()
-    _require_state_store(events.sparkSession)
+    require_state_store(events.sparkSession)
     if options.tie == "seqno" and options.id is None:
         raise OptionError.of(
             "no-arrival-order",
@@ -171,7 +171,8 @@ def plan_stream(events: DataFrame, query: CompiledQuery, options: Options) -> St
     return StreamPlan(marked, tests, routing, clock, query, own)
 
 
-def _require_state_store(spark: SparkSession) -> None:
+def require_state_store(spark: SparkSession) -> None:
+    """Refuse a session whose state store cannot hold many segments."""
     if "RocksDB" not in (spark.conf.get(_PROVIDER, None) or ""):
         raise EnvironmentProblem.of(
             "state-store",

@@ -14,6 +14,7 @@ from cepheid.hosts.ingest import EventBatch
 from cepheid.hosts.matches import Matches
 from cepheid.hosts.plain_types import fit
 from cepheid.hosts.set_aside import event_times
+from cepheid.hosts.sorted_runs import SortedRuns, in_large_pieces
 from cepheid.hosts.time_slices import TimeSlices
 from cepheid.model.options import Options
 from cepheid.planner.compiled_query import CompiledQuery
@@ -23,9 +24,6 @@ SLICE = "__cepheid_slice__"
 
 SOURCE = "__cepheid_source__"
 """The number of the table a row comes from, where that decides what its event does not have."""
-
-ROWS_PER_FEED = 1 << 18
-"""Spark hands over batches of 10,000 rows: too small to pay a feed for each."""
 
 MATCHES_PER_BATCH = 1 << 16
 
@@ -53,12 +51,12 @@ class DetectionTask:
 
     def detect(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """A partition that has all events its matches need, in order of time."""
-        yield from self.matches(_in_large_pieces(self._named(batches)))
+        yield from self.matches(in_large_pieces(self._named(batches)))
 
     def detect_in_slices(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """A partition with whole slices, in order of slice and time."""
         assert self.slices is not None
-        run = _Runs(_in_large_pieces(self._named(batches)))
+        run = SortedRuns(in_large_pieces(self._named(batches)), SLICE)
         while (number := run.current()) is not None:
             yield from self.matches(run.of(number), self.slices.owned(number))
 
@@ -112,42 +110,3 @@ class DetectionTask:
         """Matches as batches of bounded size in the types Spark expects."""
         for table in matches.tables(MATCHES_PER_BATCH):
             yield from fit(table, self.schema).combine_chunks().to_batches()
-
-
-class _Runs:
-    """Sorted tables cut where the number of the slice changes."""
-
-    def __init__(self, tables: Iterator[pa.Table]) -> None:
-        self._tables = tables
-        self._held: pa.Table | None = None
-
-    def current(self) -> int | None:
-        """The slice that comes next; None at the end."""
-        if self._held is None or not len(self._held):
-            self._held = next(self._tables, None)
-        return None if self._held is None else int(self._held.column(SLICE)[0].as_py())
-
-    def of(self, number: int) -> Iterator[pa.Table]:
-        """The rows of a slice that stand at the front."""
-        while self.current() == number:
-            assert self._held is not None
-            table = self._held
-            column = table.column(SLICE).to_numpy()
-            rows = int(np.searchsorted(column, number, side="right"))
-            self._held = table.slice(rows)
-            yield table.slice(0, rows).drop_columns([SLICE])
-
-
-def _in_large_pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The same rows in the same order, in fewer pieces."""
-    held: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        if batch.num_rows:
-            held.append(batch)
-            rows += batch.num_rows
-        if rows >= ROWS_PER_FEED:
-            yield pa.Table.from_batches(held)
-            held, rows = [], 0
-    if held:
-        yield pa.Table.from_batches(held)

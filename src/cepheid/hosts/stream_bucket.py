@@ -11,6 +11,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Generic
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +21,12 @@ from cepheid.hosts import stream_state
 from cepheid.hosts.header_store import HeaderStore
 from cepheid.hosts.in_process import Detector
 from cepheid.hosts.ingest import EventBatch
-from cepheid.hosts.live_engine import LiveEngine
 from cepheid.hosts.matches import Matches
 from cepheid.hosts.set_aside import event_times
 from cepheid.hosts.snapshot import join_events, with_notes, without_notes
 from cepheid.hosts.stream_clock import BEGINNING, StreamClock
 from cepheid.hosts.stream_routing import Routing
+from cepheid.hosts.stream_running import F, Running, Task
 from cepheid.hosts.stream_state import Header, StageState, Store
 from cepheid.model.options import Options
 from cepheid.planner.compiled_query import CompiledQuery
@@ -52,6 +53,30 @@ class StreamTask:
     fingerprint: str
     run: str
 
+    def detector(self, bucket: int) -> Detector:
+        """A detector for a bucket that has seen nothing."""
+        detector = Detector.for_host(self.query, self.options, driven=True)
+        detector.start(self.schema)
+        return detector
+
+    def owned(self, matches: Matches, bucket: int) -> Matches:
+        """The matches that belong to a bucket, of those it has found."""
+        return self.routing.owned(matches, bucket, self.options)
+
+    def is_slowed(self, detector: Running[Matches], bucket: int) -> bool:
+        """Whether it left its key for an event without one, and could go back now that it is gone.
+
+        Built anew from the state, it will use the key again.
+        """
+        routing = self.routing
+        if not routing.strays or bucket == routing.stray_bucket:
+            return False
+        (engine,) = detector.engines
+        if engine.is_partitioned:
+            return False
+        live, _ = engine.live_table()
+        return routing.is_whole(live, self.options)
+
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
@@ -67,10 +92,10 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Step(Generic[F]):
     """What one step of a bucket brought; timers are in milliseconds of the watermark."""
 
-    matches: Matches
+    matches: F
     late: pa.Table
     quarantined: pa.Table
     timer_to_delete: int | None
@@ -79,7 +104,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    detector: Detector
+    detector: Running[Any]
     token: str
     size: int
 
@@ -117,10 +142,10 @@ KEPT = DetectorCache()
 """The cache of this worker process."""
 
 
-class Bucket:
+class Bucket(Generic[F]):
     """One bucket's step in one micro-batch."""
 
-    def __init__(self, task: StreamTask, number: int, store: Store, cache: DetectorCache) -> None:
+    def __init__(self, task: Task[F], number: int, store: Store, cache: DetectorCache) -> None:
         """`store` is this bucket's part of the state."""
         self._task = task
         self._number = number
@@ -129,7 +154,7 @@ class Bucket:
 
     def step(
         self, arrivals: Sequence[Arrival], watermark_ms: int, fired: int | None = None
-    ) -> Step:
+    ) -> Step[F]:
         """Move the watermark, take the events, store what changed; `fired` is an expired timer."""
         header = self._header()
         detector = self._detector(header)
@@ -142,7 +167,7 @@ class Bucket:
             events, late = self._in_time(arrivals, watermark)
             if events.num_rows:
                 matches = matches + detector.feed(EventBatch(events))
-        matches = self._task.routing.owned(matches, self._number, self._task.options)
+        matches = self._task.owned(matches, self._number)
         quarantined = detector.quarantined.take()
         token = os.urandom(8).hex()
         after, is_fresh = self._stored(header.next(token), detector, marks)
@@ -150,24 +175,10 @@ class Bucket:
         advanced = watermark - before if before > BEGINNING else 0
         after, delete, register = self._timers(after, detector, watermark_ms, fired, advanced)
         self._store.set_header(after.to_bytes())
-        if is_fresh and not self._is_slowed(detector):
+        if is_fresh and not self._task.is_slowed(detector, self._number):
             size = _MEMORY_PER_STORED_BYTE * sum(s.size for s in after.segments)
             self._cache.keep((self._task.run, self._number), _Kept(detector, token, size))
         return Step(matches, late, quarantined, delete, register)
-
-    def _is_slowed(self, detector: Detector) -> bool:
-        """Whether it left its key for an event without one, and could go back now that it is gone.
-
-        Built anew from the state, it will use the key again.
-        """
-        routing = self._task.routing
-        if not routing.strays or self._number == routing.stray_bucket:
-            return False
-        (engine,) = detector.engines
-        if engine.is_partitioned:
-            return False
-        live, _ = engine.live_table()
-        return routing.is_whole(live, self._task.options)
 
     # -- bringing the detector up ---------------------------------------------------------------
 
@@ -176,15 +187,16 @@ class Bucket:
         fingerprint = self._task.fingerprint
         return Header(fingerprint) if data is None else Header.from_bytes(data, fingerprint)
 
-    def _detector(self, header: Header) -> Detector:
+    def _detector(self, header: Header) -> Running[F]:
         kept = self._cache.take((self._task.run, self._number))
         if kept is not None:
             version = header.version_of(kept.token)
             if version is not None and self._catch_up(kept.detector, header, version):
-                return kept.detector
+                known: Running[F] = kept.detector
+                return known
         return self._restored(header)
 
-    def _catch_up(self, detector: Detector, header: Header, version: int) -> bool:
+    def _catch_up(self, detector: Running[F], header: Header, version: int) -> bool:
         """Let a detector of an earlier version see what came since; its matches left long ago."""
         if version == header.version:
             return True
@@ -206,10 +218,9 @@ class Bucket:
             detector.front.set_state(header.front)
         return True
 
-    def _restored(self, header: Header) -> Detector:
+    def _restored(self, header: Header) -> Running[F]:
         task = self._task
-        detector = Detector.for_host(task.query, task.options, driven=True)
-        detector.start(task.schema)
+        detector = task.detector(self._number)
         for number, (engine, stage) in enumerate(
             zip(detector.engines, header.stages, strict=False)
         ):
@@ -259,7 +270,7 @@ class Bucket:
             batch = batch.take(pa.array(np.argsort(times, kind="stable")))
         return batch, late
 
-    def _compacted(self, header: Header, detector: Detector) -> Header:
+    def _compacted(self, header: Header, detector: Running[F]) -> Header:
         """The state without what no instance needs any more, where that is most of it."""
         time_column = self._task.options.end_column
         for number, engine in enumerate(detector.engines):
@@ -272,13 +283,13 @@ class Bucket:
     # -- storing --------------------------------------------------------------------------------
 
     def _stored(
-        self, header: Header, detector: Detector, marks: Sequence[int]
+        self, header: Header, detector: Running[F], marks: Sequence[int]
     ) -> tuple[Header, bool]:
         """The state with this step's events; whether the detector may go on from it."""
         engines = detector.engines
         time_column = self._task.options.end_column
         for number, (engine, mark) in enumerate(zip(engines, marks, strict=True)):
-            if not _needs_state(engine):
+            if not engine.needs_state:
                 continue
             events, positions = engine.live_table(since=mark)
             if len(events):
@@ -307,7 +318,7 @@ class Bucket:
     def _timers(
         self,
         header: Header,
-        detector: Detector,
+        detector: Running[F],
         watermark_ms: int,
         fired: int | None,
         advanced: int,
@@ -323,8 +334,7 @@ class Bucket:
             current = None
         deadlines = [d for e in detector.engines if (d := e.next_deadline()) is not None]
         expiries = [
-            expiry
-            + _PATIENCE * min(advanced, _LONGEST_STEP * (engine.prepared.plan.retention or 0))
+            expiry + _PATIENCE * min(advanced, _LONGEST_STEP * (engine.retention or 0))
             for engine in detector.engines
             if (expiry := engine.expires_at()) is not None
         ]
@@ -337,9 +347,3 @@ class Bucket:
                 delete = delete if current is None else current
                 register = current = wanted
         return replace(header, timer=current), delete, register
-
-
-def _needs_state(engine: LiveEngine) -> bool:
-    """Whether past events can matter: where single events match, only to number equal ones."""
-    plan = engine.prepared.plan
-    return plan.length > 1 or bool(plan.negations) or engine.options.id is None

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from cepheid.hosts.found import Found
-from cepheid.hosts.in_process import as_time
+from cepheid.hosts.in_process import as_time, in_time_order
 from cepheid.hosts.ingest import EventBatch, event_batches
 from cepheid.hosts.live_engine import BEGINNING, END_OF_TIME
 from cepheid.hosts.set_aside import SideOutput
@@ -192,6 +192,21 @@ class Workload:
             if batch.batch.num_rows:
                 found = found + self._feed(batch)
         return found
+
+    def detect(self, events: Any) -> pa.Table:
+        """All matches of all queries in a finite history, in one table; the state stays as it is.
+
+        Events may come in any order.
+        """
+        batches = in_time_order(list(event_batches(events, self.options)), self.options)
+        fresh = Workload.__new__(Workload)
+        fresh.__dict__.update(self.__dict__)
+        fresh.options = replace(self.options, lateness=0)
+        fresh._run = fresh._front = fresh._schema = None
+        found = Found()
+        for batch in batches:
+            found = found + fresh._feed(batch)
+        return (found + fresh.close()).table()
 
     def advance(self, watermark: Any) -> Found:
         """Say that no event before `watermark` will come; what this makes final."""

@@ -20,6 +20,7 @@ from cepheid.hosts.ingest import EventBatch
 from cepheid.hosts.live_engine import LiveEngine
 from cepheid.hosts.matches import Matches
 from cepheid.hosts.seen_events import seen_by
+from cepheid.hosts.set_aside import SideOutput
 from cepheid.hosts.shared_sequence_engine import SharedSequenceEngine
 from cepheid.hosts.snapshot import with_notes, without_notes
 from cepheid.model.options import Options
@@ -176,6 +177,20 @@ class WorkloadRun:
         """All engines: their live events are the state."""
         return tuple(engine for unit in self.units for engine in unit.engines)
 
+    @property
+    def front(self) -> _Fronts | None:
+        """What decides lateness inside units whose queries read each other's events."""
+        fronts = _Fronts(self.units)
+        return fronts if any(each is not None for each in fronts.state()["fronts"]) else None
+
+    @property
+    def quarantined(self) -> SideOutput:
+        """Rows without a type or a usable time: every engine has set them aside, one tells."""
+        first, *others = self.engines
+        for engine in others:
+            engine.set_aside.quarantined.take()
+        return first.set_aside.quarantined
+
     def feed(self, events: EventBatch) -> Found:
         """Take events; the matches that became final."""
         return _together(unit.feed(events) for unit in self.units)
@@ -183,6 +198,22 @@ class WorkloadRun:
     def advance(self, watermark: int) -> Found:
         """No event before `watermark` will come any more; the matches this makes final."""
         return _together(unit.advance(watermark) for unit in self.units)
+
+
+class _Fronts:
+    """The fronts of all units, as one."""
+
+    def __init__(self, units: Sequence[Unit]) -> None:
+        self._units = units
+
+    def state(self) -> dict[str, Any]:
+        """What is stored of them."""
+        return {"fronts": [unit.front_state() for unit in self._units]}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from there."""
+        for unit, front in zip(self._units, state["fronts"], strict=True):
+            unit.set_front(front)
 
 
 def hand_over(old: Unit, new: Unit) -> None:

@@ -131,7 +131,7 @@ def run(  # type: ignore[no-untyped-def]
     """Work on pairs from `begin` on; where and why it stopped.
 
     `keys[g, row]` is the key of a row for atoms of group g, -1 if undefined. No event before `safe`
-    will come after these. `out` gets a row for each match: the query, its events, and -1 to the end.
+    will come after these. `out` gets a row for each match: its query and events, then -1.
     """
     bound, at, own, places = scratch[0], scratch[1], scratch[2], scratch[3]
     pairs = pair_rows.shape[0]

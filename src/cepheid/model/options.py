@@ -25,7 +25,8 @@ class PlanOptions:
     predicates: tested in "construction" or in a "selection" on top. simple_in_scan: whether tests
     of single events keep them from the stacks, or are left to the selection. negation_in_scan:
     whether negations are decided with the stacks where that is possible, or on whole sequences.
-    rules_off: names of the optimiser's rules that are left out.
+    rules_off: names of the optimiser's rules that are left out. placement: how a workload's queries
+    that no key divides get their nodes: "greedy", "greedy without reuse" or "round robin".
     """
 
     scan: str = "stacks"
@@ -40,6 +41,7 @@ class PlanOptions:
     rules_off: tuple[str, ...] = ()
     costs: str = "corrected"
     search: str = "pareto"
+    placement: str = "greedy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +194,7 @@ def _check(options: Options) -> None:
         ("predicates", ("construction", "selection")),
         ("costs", ("corrected", "paper")),
         ("search", ("pareto", "paper")),
+        ("placement", ("greedy", "greedy without reuse", "round robin")),
     ):
         value = getattr(options.plan, name)
         if value not in allowed:

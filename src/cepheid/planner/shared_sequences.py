@@ -131,7 +131,8 @@ def why_alone(prepared: Prepared, type_of: Callable[[str], ScalarType]) -> str |
         return f"a condition over several events is its own: {expression_text(rest[0])}"
     if key is not None and _kinds_of(key, type_of) is None:
         return "its key compares columns of different types"
-    if prepared.options.plan != PlanOptions():
+    plain = PlanOptions(placement=prepared.options.plan.placement)
+    if prepared.options.plan != plain:
         return "plan options are given for it"
     return None
 

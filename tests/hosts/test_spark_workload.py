@@ -1,0 +1,126 @@
+"""A workload on Spark: one job or one streaming query finds what each query finds alone."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+import cepheid
+from cepheid.hosts.spark_workload import plan_workload_batch
+from cepheid.model.errors import PerformanceWarning
+from tests.hosts.test_spark_streaming import Files, Streamed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = pa.schema(
+    [
+        ("event", pa.int64()),
+        ("type", pa.string()),
+        ("ts", pa.int64()),
+        ("id", pa.int64()),
+        ("v", pa.int64()),
+    ]
+)
+SPARK_SCHEMA = "event long, type string, ts long, id long, v long"
+TYPES = {name: ["id", "v"] for name in "ABCD"}
+QUERIES = {
+    "pair": "EVENT SEQ(A x, B y) WHERE [id] WITHIN 20",
+    "triple": "EVENT SEQ(A x, B y, C z) WHERE [id] AND y.v = 1 WITHIN 30",
+    "unpaid": "EVENT SEQ(A x, !(B n), C y) WHERE [id] WITHIN 25",
+    "left": "EVENT SEQ(A x, !(B n)) WHERE [id] WITHIN 9",
+    "by value": "EVENT SEQ(B x, D y) WHERE [v] WITHIN 12",
+    "one": "EVENT D x WHERE x.v = 2",
+    "next": "SELECT * FROM A x; B y; C z WHERE FILTER(x.id = y.id), FILTER(y.id = z.id)",
+    "anywhere": "SELECT * FROM A x; D y WHERE (x, y) OCCURS WITHIN 15",
+    "no key": "EVENT SEQ(C x, D y) WITHIN 4",
+}
+
+
+def random_events(seed: int, size: int, *, nulls: bool = False) -> list[dict[str, Any]]:
+    """Events in order of time, some of them simultaneous."""
+    r = random.Random(seed)
+    rows, time = [], 0
+    for event in range(size):
+        time += r.choice((0, 1, 1, 2))
+        key = None if nulls and r.random() < 0.03 else r.randint(0, 5)
+        row = {"event": event, "type": r.choice("ABCDZ"), "ts": time, "id": key}
+        rows.append({**row, "v": r.randint(0, 2)})
+    return rows
+
+
+def in_process(events: pa.Table, **options: Any) -> Counter[tuple[str, str]]:
+    """The matches of each query on its own."""
+    found: Counter[tuple[str, str]] = Counter()
+    for name, text in QUERIES.items():
+        ids = cepheid.detect(events, text, id="event", **options).column("match_id")
+        found.update((name, match) for match in ids.to_pylist())
+    return found
+
+
+def told(rows: list[dict[str, Any]]) -> Counter[tuple[str, str]]:
+    return Counter((row["query"], row["match_id"]) for row in rows)
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_one_job_finds_what_each_query_finds(spark: SparkSession, partitions: int) -> None:
+    events = pa.Table.from_pylist(random_events(1, 400), schema=SCHEMA)
+    workload = cepheid.Workload(QUERIES, id="event", types=TYPES, partitions=partitions)
+    frame = spark.createDataFrame(events)
+    rows = cepheid.detect(frame, workload).toArrow().to_pylist()
+    assert told(rows) == in_process(events, types=TYPES)
+    assert told(workload.detect(events).to_pylist()) == told(rows)
+    pair = next(row for row in rows if row["query"] == "pair")
+    assert [each["variable"] for each in pair["events"]] == ["x", "y"]
+    assert pair["events"][0]["event"]["type"] == "A"
+
+
+def test_events_without_a_key_on_spark(spark: SparkSession) -> None:
+    events = pa.Table.from_pylist(random_events(2, 300, nulls=True), schema=SCHEMA)
+    workload = cepheid.Workload(QUERIES, id="event", partitions=3)
+    with pytest.warns(PerformanceWarning, match="do not have the key"):
+        found = cepheid.detect(spark.createDataFrame(events), workload)
+    assert told(found.toArrow().to_pylist()) == in_process(events)
+
+
+def test_lanes_are_told_on_spark(spark: SparkSession) -> None:
+    events = spark.createDataFrame(pa.Table.from_pylist(random_events(3, 20), schema=SCHEMA))
+    workload = cepheid.Workload(QUERIES, id="event", types=TYPES, partitions=2)
+    text = plan_workload_batch(events, workload.members, workload.options).explain()
+    assert "by the key [id]: pair, triple, unpaid, left, next" in text
+    assert "by the key [v]: by value" in text
+    assert "node 0" in text
+    assert "node 1" in text
+
+
+@pytest.mark.parametrize("nulls", [False, True])
+def test_one_streaming_query_finds_what_each_query_finds(
+    spark: SparkSession, tmp_path: Path, nulls: bool
+) -> None:
+    rows = random_events(4, 260, nulls=nulls)
+    options: dict[str, Any] = {} if nulls else {"types": TYPES}
+    files = Files(tmp_path / "events", SCHEMA)
+    r = random.Random(5)
+    moved = sorted(rows, key=lambda row: row["ts"] + r.uniform(0, 2.9))
+    workload = cepheid.Workload(QUERIES, id="event", lateness=3, buckets=3, **options)
+    stream = files.stream(spark, SPARK_SCHEMA)
+    matches = cepheid.detect(stream, workload)
+    found: Counter[tuple[str, str]] = Counter()
+    for part in range(2):  # the second run goes on from the first one's checkpoint
+        for at in range(part * 130, part * 130 + 130, 65):
+            files.add(moved[at : at + 65])
+        streamed = Streamed(matches, tmp_path / "checkpoint", tmp_path / "sink")
+        found = told(streamed.rows)
+    far = {"event": 10_000, "type": "Z", "ts": 10_000, "id": 1, "v": 0}
+    files.add([far])
+    files.add([{**far, "event": 10_001, "ts": 10_001}])
+    found = told(Streamed(matches, tmp_path / "checkpoint", tmp_path / "sink").rows)
+    expected = in_process(pa.Table.from_pylist(rows, schema=SCHEMA), **options)
+    assert found == expected
