@@ -73,7 +73,8 @@ class LiveEngine(ABC):
 
     def feed(self, events: EventBatch) -> Matches:
         """Take a batch; the matches that became final."""
-        return Matches(self.form, self.take(events))
+        pieces = self.take(events)  # which may change the form
+        return Matches(self.form, pieces)
 
     def advance(self, watermark: int) -> Matches:
         """No event before `watermark` will come any more; the matches this makes final."""

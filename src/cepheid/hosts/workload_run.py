@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from cepheid.hosts.found import Found
@@ -23,6 +24,7 @@ from cepheid.hosts.seen_events import seen_by
 from cepheid.hosts.set_aside import SideOutput
 from cepheid.hosts.shared_sequence_engine import SharedSequenceEngine
 from cepheid.hosts.snapshot import with_notes, without_notes
+from cepheid.hosts.unit_dispatch import WORTH_IT, UnitDispatch
 from cepheid.model.options import Options
 from cepheid.planner.workload_plan import Group, Member, Sharing, plan_workload
 
@@ -49,6 +51,11 @@ class Unit(ABC):
     @abstractmethod
     def engines(self) -> tuple[LiveEngine, ...]:
         """The engines whose live events are the unit's state."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the watermark means nothing to it: nothing waits and nothing is kept."""
+        return not any(e.live_rows or e.next_deadline() is not None for e in self.engines)
 
     def compact(self) -> None:
         """Let go of events that no instance needs, where many are."""
@@ -171,6 +178,13 @@ class WorkloadRun:
                 hand_over(old, unit)
             units.append(unit)
         self.units: tuple[Unit, ...] = tuple(units)
+        self._shared = tuple(unit for unit in units if not isinstance(unit, OwnUnit))
+        self._own = tuple(unit for unit in units if isinstance(unit, OwnUnit))
+        self._dispatch = (
+            UnitDispatch([unit.group for unit in self._own], self.options)
+            if len(self._own) >= WORTH_IT
+            else None
+        )
 
     @property
     def engines(self) -> tuple[LiveEngine, ...]:
@@ -193,11 +207,17 @@ class WorkloadRun:
 
     def feed(self, events: EventBatch) -> Found:
         """Take events; the matches that became final."""
-        return _together(unit.feed(events) for unit in self.units)
+        found = _together(unit.feed(events) for unit in self._shared)
+        if self._dispatch is None:
+            return found + _together(unit.feed(events) for unit in self._own)
+        for unit, rows in zip(self._own, self._dispatch.rows(events), strict=True):
+            if len(rows):
+                found = found + unit.feed(_only(events, rows))
+        return found
 
     def advance(self, watermark: int) -> Found:
         """No event before `watermark` will come any more; the matches this makes final."""
-        return _together(unit.advance(watermark) for unit in self.units)
+        return _together(unit.advance(watermark) for unit in self.units if not unit.is_idle)
 
 
 class _Fronts:
@@ -230,6 +250,14 @@ def hand_over(old: Unit, new: Unit) -> None:
             horizon=before.dead_until,
         )
     new.set_front(old.front_state())
+
+
+def _only(events: EventBatch, rows: np.ndarray) -> EventBatch:
+    """Some rows of a batch; where they are most of it, all of it."""
+    if 2 * len(rows) > events.batch.num_rows:
+        return events
+    lacks = {name: flags[rows] for name, flags in events.lacks.items()}
+    return EventBatch(events.batch.take(pa.array(rows)), lacks, events.open_schema)
 
 
 def _together(parts: Iterator[Found]) -> Found:
