@@ -16,7 +16,7 @@ from cepheid.model.errors import DataError
 from cepheid.model.options import Options
 from cepheid.model.undefined import ABSENT_FLOAT, ABSENT_INT, MIN_INT, NULL_INT
 from cepheid.planner.column_expression import evaluate_predicate
-from cepheid.planner.columns import Column, from_arrow
+from cepheid.planner.columns import Column, from_arrow, string_buffers
 from cepheid.planner.kernel_expression import StringConstant
 from cepheid.planner.sequence_layout import Layout
 from cepheid.planner.succession_layout import SuccessionLayout
@@ -143,14 +143,7 @@ class EventColumns:
     def _string_codes(self, column: Column) -> np.ndarray:
         strings = column.strings
         assert strings is not None
-        wide = pa.types.is_large_string(strings.type)
-        buffers = strings.buffers()
-        offsets = np.frombuffer(buffers[1], np.int64 if wide else np.int32)
-        text = (
-            np.frombuffer(buffers[2], np.uint8)
-            if buffers[2] is not None and buffers[2].size
-            else np.zeros(1, np.uint8)
-        )
+        offsets, text = string_buffers(strings)
         rows = np.arange(strings.offset, strings.offset + len(strings))
         codes = self.strings.codes(rows, offsets, text)
         if strings.null_count:

@@ -1,8 +1,9 @@
 """Exact dense codes for strings and keys: hash tables whose entries are compared in full.
 
-`intern_strings` gives each distinct byte string a code; `encode_keys` gives each distinct tuple of
-64-bit values a code. Both are resumable: they stop when a table is full, the caller grows it and
-goes on. Equal hashes never merge different values: the stored value decides.
+`intern_strings` gives each distinct byte string a code (`find_strings` only looks for one);
+`encode_keys` gives each distinct tuple of 64-bit values a code. Both are resumable: they stop when
+a table is full, the caller grows it and goes on. Equal hashes never merge different values: the
+stored value decides.
 """
 
 from __future__ import annotations
@@ -69,6 +70,29 @@ def intern_strings(  # type: ignore[no-untyped-def]
             count += 1
         codes[i] = code
     return rows.shape[0], count
+
+
+@njit(cache=True, nogil=True)
+def find_strings(rows, offsets, data, codes, slots, hashes, starts, pool):  # type: ignore[no-untyped-def]
+    """Codes of the strings at `rows`; -1 for one that is not in the table, which stays as it is."""
+    mask = slots.shape[0] - 1
+    for i in range(rows.shape[0]):
+        start = offsets[rows[i]]
+        end = offsets[rows[i] + 1]
+        h = _bytes_hash(data, start, end)
+        slot = np.int64(h >> _SHIFT) & mask
+        code = slots[slot]
+        while code >= 0:
+            base = starts[code]
+            if hashes[code] == h and starts[code + 1] - base == end - start:
+                b = end - start - 1
+                while b >= 0 and pool[base + b] == data[start + b]:
+                    b -= 1
+                if b < 0:
+                    break
+            slot = (slot + 1) & mask
+            code = slots[slot]
+        codes[i] = code
 
 
 @njit(cache=True, nogil=True)
@@ -220,6 +244,12 @@ class StringTable:
                 return out
             row = rows[done]
             self._grow(int(offsets[row + 1] - offsets[row]))
+
+    def known_codes(self, rows: np.ndarray, offsets: np.ndarray, data: np.ndarray) -> np.ndarray:
+        """The same without learning new strings: -1 for those."""
+        out = np.empty(len(rows), np.int64)
+        find_strings(rows, offsets, data, out, self._slots, self._hashes, self._starts, self._pool)
+        return out
 
     def code(self, text: str) -> int:
         """The code of one string."""

@@ -203,6 +203,15 @@ def to_arrow(column: Column, *, zone: str | None = "UTC") -> ArrowArray:
             return integers
 
 
+def string_buffers(strings: ArrowArray) -> tuple[npt.NDArray[Any], npt.NDArray[np.uint8]]:
+    """Offsets and bytes of an array of strings; its first string is number `strings.offset`."""
+    buffers = strings.buffers()
+    kind = np.int64 if pa.types.is_large_string(strings.type) else np.int32
+    text = buffers[2]
+    data = np.frombuffer(text, np.uint8) if text is not None and text.size else np.zeros(1, "u1")
+    return np.frombuffer(buffers[1], kind), data
+
+
 def concatenate(columns: Sequence[Column]) -> Column:
     """Columns of one type, one after another."""
     first = columns[0]

@@ -1,0 +1,153 @@
+"""From events to the atoms they can touch, through a hash index by type, attribute and value.
+
+An event costs the atoms of its type that compare nothing, one look-up for each attribute that some
+atom of its type compares with a constant, and the atoms found there; how many atoms there are in
+all does not matter. Built by planner/dispatch.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """Lists of numbers one after the other: list i is members[starts[i] : starts[i + 1]]."""
+
+    starts: np.ndarray
+    members: np.ndarray
+
+
+def lists_of(lists: Sequence[Sequence[int]]) -> Lists:
+    """The lists as two arrays.
+
+    >>> lists_of([[5], [], [7, 8]]).starts.tolist()
+    [0, 1, 1, 3]
+    """
+    starts = np.cumsum([0, *(len(each) for each in lists)])
+    return Lists(starts, np.array([n for each in lists for n in each], np.int64))
+
+
+@njit(cache=True, nogil=True)
+def _place(group, key, size):  # type: ignore[no-untyped-def]
+    h = (np.uint64(key) ^ (np.uint64(group) << np.uint64(40))) * np.uint64(0x9E3779B97F4A7C15)
+    h ^= h >> np.uint64(32)
+    return np.int64((h * np.uint64(0xBF58476D1CE4E5B9)) >> np.uint64(32)) & (size - 1)
+
+
+@njit(cache=True, nogil=True)
+def _fill(groups, keys, slots):  # type: ignore[no-untyped-def]
+    for entry in range(groups.shape[0]):
+        slot = _place(groups[entry], keys[entry], slots.shape[0])
+        while slots[slot] >= 0:
+            slot = (slot + 1) & (slots.shape[0] - 1)
+        slots[slot] = entry
+
+
+@njit(cache=True, nogil=True)
+def _look_up(  # type: ignore[no-untyped-def]
+    types, plain_starts, probe_starts, probes, values, slots, groups, keys, entry_starts, hits
+):
+    """The entry of every probe of every row (-1: none), and how many pairs there will be."""
+    one = np.uint64(1)  # unsigned indices spare the test for negative ones
+    last = np.uint64(slots.shape[0] - 1)
+    pairs = 0
+    count = np.uint64(0)
+    for i in range(types.shape[0]):
+        kind = np.uint64(types[i])
+        pairs += plain_starts[kind + one] - plain_starts[kind]
+        for group in range(probe_starts[kind], probe_starts[kind + one]):
+            key = values[np.uint64(probes[np.uint64(group)]), i]
+            slot = np.uint64(_place(group, key, slots.shape[0]))
+            entry = slots[slot]
+            while entry >= 0 and (
+                keys[np.uint64(entry)] != key or groups[np.uint64(entry)] != group
+            ):
+                slot = (slot + one) & last
+                entry = slots[slot]
+            if entry >= 0:
+                pairs += entry_starts[np.uint64(entry) + one] - entry_starts[np.uint64(entry)]
+            hits[count] = entry
+            count += one
+    return pairs
+
+
+@njit(cache=True, nogil=True)
+def _write_out(  # type: ignore[no-untyped-def]
+    types, plain_starts, probe_starts, entry_starts, members, hits, rows, atoms
+):
+    """Rows and atoms: those that compare nothing, then those that the probes have hit."""
+    one = np.uint64(1)
+    count = np.uint64(0)
+    hit = np.uint64(0)
+    for i in range(types.shape[0]):
+        kind = np.uint64(types[i])
+        for at in range(plain_starts[kind], plain_starts[kind + one]):
+            rows[count] = i
+            atoms[count] = members[np.uint64(at)]
+            count += one
+        for _ in range(probe_starts[kind], probe_starts[kind + one]):
+            entry = hits[hit]
+            hit += one
+            if entry >= 0:
+                for at in range(entry_starts[entry], entry_starts[entry + 1]):
+                    rows[count] = i
+                    atoms[count] = members[np.uint64(at)]
+                    count += one
+
+
+class AtomIndex:
+    """Which atoms an event of a type with certain values touches."""
+
+    def __init__(
+        self, plain: Lists, probes: Lists, entries: Sequence[tuple[int, int]], atoms: Lists
+    ) -> None:
+        """`plain` and `probes` have a list for each type: atoms, and rows of `values` to look up.
+
+        A probe's number is its place among all of them; entry e stands for values of probe
+        entries[e][0] that are entries[e][1], and touches the atoms of list e.
+        """
+        self._plain_starts = plain.starts
+        self._probes = probes
+        self._most_probes = int(np.diff(probes.starts).max())
+        self._groups = np.array([group for group, _ in entries], np.int64)
+        self._keys = np.array([key for _, key in entries], np.int64)
+        self._entry_starts = atoms.starts + len(plain.members)
+        self._members = np.concatenate([plain.members, atoms.members])
+        size = 16
+        while size < 2 * len(entries):
+            size *= 2
+        self._slots = np.full(size, -1, np.int64)
+        _fill(self._groups, self._keys, self._slots)
+
+    def pairs(self, types: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and atoms, sorted by row; `types` are numbers, values[attribute, row] are keys."""
+        hits = np.empty(len(types) * self._most_probes, np.int64)
+        size = _look_up(
+            types,
+            self._plain_starts,
+            self._probes.starts,
+            self._probes.members,
+            values,
+            self._slots,
+            self._groups,
+            self._keys,
+            self._entry_starts,
+            hits,
+        )
+        rows, atoms = np.empty(size, np.int64), np.empty(size, np.int64)
+        _write_out(
+            types,
+            self._plain_starts,
+            self._probes.starts,
+            self._entry_starts,
+            self._members,
+            hits,
+            rows,
+            atoms,
+        )
+        return rows, atoms
