@@ -62,7 +62,10 @@ class EventColumns:
         *,
         open_schema: bool,
     ) -> dict[str, np.ndarray]:
-        """mask, t, k0.., c0.. of the selected rows; codes and times are the whole batch's."""
+        """mask, t, k0.., c0.. of the selected rows; codes and times are the whole batch's.
+
+        Where atoms are dispatched, `touching` and `touched` are pairs of row and atom.
+        """
         layout = self.layout
         if selected is None:
             selected = np.arange(len(codes))
@@ -88,6 +91,8 @@ class EventColumns:
             holds = evaluate_predicate(test, lambda _, name: column(name), rows, layout.plan.absent)
             mask &= ~((~holds).astype(np.int64) << bit)
         arrays = {"mask": mask, "t": times}
+        if isinstance(layout, SuccessionLayout) and layout.dispatcher is not None:
+            arrays["touching"], arrays["touched"] = layout.dispatcher.pairs(mask, column)
         for g, names in enumerate(layout.key_attributes):
             arrays[f"k{g}"] = self._key_codes(g, [column(n) for n in names], mask)
         tests = dict(layout.computed)

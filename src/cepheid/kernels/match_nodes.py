@@ -79,20 +79,30 @@ def length_of(nodes, node):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def joined(nodes, count, first, second):  # type: ignore[no-untyped-def]
+def joined(nodes, count, first, second, shift):  # type: ignore[no-untyped-def]
     """The match `first` followed by `second`, whose nodes are copied; there must be room for them.
 
-    Returns the new last node, which is also the new count of nodes less one.
+    Its variables get numbers that are `shift` higher. Returns the new last node, which is also the
+    new count of nodes less one.
     """
     last = count + length_of(nodes, second) - 1
     place = last
     node = second
     while node >= 0:
         nodes[place, 0] = place - 1 if place > count else first
-        nodes[place, 1] = nodes[node, 1]
+        nodes[place, 1] = nodes[node, 1] + shift
         nodes[place, 2] = nodes[node, 2]
         place -= 1
         node = nodes[node, 0]
+    return last
+
+
+@njit(cache=True, nogil=True)
+def renamed(nodes, count, node, names, at):  # type: ignore[no-untyped-def]
+    """A copy of a match whose variable v is called names[at + v]; as `joined`."""
+    last = joined(nodes, count, -1, node, 0)
+    for each in range(count, last + 1):
+        nodes[each, 1] = names[at + nodes[each, 1]]
     return last
 
 
@@ -102,7 +112,7 @@ def failed(nodes, count, node, fatal):  # type: ignore[no-untyped-def]
 
     There must be room. Returns the new last node.
     """
-    copy = joined(nodes, count, -1, node)
+    copy = joined(nodes, count, -1, node, 0)
     for each in range(count, copy + 1):
         nodes[each, 1] = -2 - nodes[each, 1]
     nodes[copy + 1, 0] = copy
@@ -160,14 +170,17 @@ def same_stamps(found, begin, end, nodes, facts, base):  # type: ignore[no-untyp
 
 
 @njit(cache=True, nogil=True)
-def written_out(nodes, found, begin, end, out, out_ends, matches, rows):  # type: ignore[no-untyped-def]
-    """Add the chains of findings to the output, each from its first to its last event."""
+def written_out(  # type: ignore[no-untyped-def]
+    nodes, found, begin, end, root, out, out_ends, matches, rows
+):
+    """Add the chains of a root's findings to the output, each from its first to its last event."""
     for x in range(begin, end):
         node = found[x, 0]
         rows += length_of(nodes, node)
         out = wider(out, rows)
         out_ends = wider(out_ends, matches + 1)
         out_ends[matches, 0] = rows
+        out_ends[matches, 1] = root
         matches += 1
         place = rows - 1
         while node >= 0:

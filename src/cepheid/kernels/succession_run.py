@@ -4,6 +4,10 @@ Events come in the stable order (end, start, arrival), a set of one end at a tim
 Operators work bottom up on each set: all they find ends now. Nothing that ends now can follow what
 also ends now, so an operator first serves its waiting instances and then lets the new ones wait.
 
+Only operators that an event can reach are visited: the leaves it touches, and the users of each
+operator that has found something. Those still to visit are bits of `active`, with a bit of `groups`
+for each word of it; operands have lower numbers than their users, so the lowest comes first.
+
 The function is compiled once, for every query; only a query's conditions are its own code, behind a
 function pointer (docs/decisions/0010). `operators` has a row for each operator (succession_shape.
 table), `extra` what does not fit into rows.
@@ -11,7 +15,8 @@ table), `extra` what does not fit into rows.
 
 from __future__ import annotations
 
-from numba import float64, int64, njit, types
+import numpy as np
+from numba import float64, int64, njit, types, uint64
 
 from cepheid.kernels.match_nodes import (
     ALIVE,
@@ -19,7 +24,6 @@ from cepheid.kernels.match_nodes import (
     END,
     ENDED,
     LENGTH,
-    MASK,
     NEXT,
     NO_KEY,
     NODE,
@@ -36,6 +40,7 @@ from cepheid.kernels.match_nodes import (
     more_lists,
     order_of,
     released,
+    renamed,
     same_stamps,
     sort_found,
     take_out,
@@ -51,17 +56,20 @@ from cepheid.kernels.succession_shape import (
     FIRST_KEY,
     FLAGS,
     KIND,
-    LEAF,
     MERGE,
+    NO_VARIABLE,
     REPEAT,
     REPORTS,
+    ROOT,
     SECOND,
     SECOND_KEY,
+    SHIFT,
     SKIP,
     STARTS,
     TEST,
     TESTS,
     UNORDERED,
+    USERS,
 )
 
 DONE, UPKEEP, OUTPUT = range(3)
@@ -70,25 +78,62 @@ DONE, UPKEEP, OUTPUT = range(3)
 NODES, RUNS, MATCHES, ROWS, WITNESSES, COUNTS = range(6)
 """Places in `control`; the counts of waiting rows come last."""
 
-TOUCHED, STARTED, FINISHED = range(3)
-"""Counters: instances looked at, instances that began to wait, matches found."""
+TOUCHED, STARTED, FINISHED, VISITED, COUNTERS = range(5)
+"""Counters: instances looked at, instances that began to wait, matches, operators at work."""
 
 _FAR = 2**62
 
 CONDITION = int64(
     int64, int64[:, ::1], int64, int64, int64, int64[:, :], float64[:, :], int64[::1], float64[::1]
 )
-"""(which, nodes, m, q, base, facts, numbers, ci, cf): a truth value as 0 or 1, or a hash."""
+"""(call, nodes, m, q, base, facts, numbers, ci, cf): a truth value as 0 or 1, or a hash."""
 
 
-_TABLE, _LIST = int64[:, ::1], int64[::1]
+_ONE, _SIX, _TWELVE, _LAST = np.uint64(1), np.uint64(6), np.uint64(12), np.uint64(63)
+_LOW_BIT = np.zeros(64, np.int64)
+_LOW_BIT[[(0x03F79D71B4CB0A89 << n) % 2**64 >> 58 for n in range(64)]] = np.arange(64)
+
+
+@njit(cache=True, nogil=True)
+def activate(operators, users, operator, active, groups):  # type: ignore[no-untyped-def]
+    """Note that the users of an operator have to be visited."""
+    for at in range(operators[operator, USERS], operators[operator + 1, USERS]):
+        user = np.uint64(users[at])
+        active[user >> _SIX] |= _ONE << (user & _LAST)
+        groups[user >> _TWELVE] |= _ONE << ((user >> _SIX) & _LAST)
+
+
+@njit(cache=True, nogil=True)
+def next_active(active, groups):  # type: ignore[no-untyped-def]
+    """The lowest operator that has to be visited, which is done with that; -1 for none."""
+    for group in range(groups.shape[0]):
+        if groups[group] != 0:
+            word = (np.uint64(group) << _SIX) + _lowest(groups[group])
+            operator = (word << _SIX) + _lowest(active[word])
+            active[word] &= active[word] - _ONE
+            if active[word] == 0:
+                groups[group] &= groups[group] - _ONE
+            return np.int64(operator)
+    return np.int64(-1)
+
+
+@njit(cache=True, nogil=True)
+def _lowest(bits):  # type: ignore[no-untyped-def]
+    """The number of the lowest bit that is set: de Bruijn's sequence tells it from its weight."""
+    weight = bits & (~bits + _ONE)
+    return np.uint64(_LOW_BIT[(weight * np.uint64(0x03F79D71B4CB0A89)) >> np.uint64(58)])
+
+
+_TABLE, _LIST, _BITS = int64[:, ::1], int64[::1], uint64[::1]
 _SIGNATURE = types.Tuple((int64, int64, *[_TABLE] * 7))(  # type: ignore[no-untyped-call]
     types.FunctionType(CONDITION),
-    *(_TABLE, _LIST),  # operators, extra
-    *(_LIST, int64, int64, int64),  # order, begin, end, base
+    *(_TABLE, _LIST, _LIST),  # operators, extra, users
+    *(_LIST, _LIST, _LIST),  # order, touch_starts, touched
+    *(int64, int64, int64),  # begin, end, base
     *(int64[:, :], float64[:, :], _LIST, float64[::1]),  # facts, numbers, ci, cf
     *(int64, int64, int64),  # most, upkeep_at, output_at
     *(_LIST, _LIST, _TABLE, _LIST),  # counters, control, spans, heads
+    *(_BITS, _BITS, _LIST),  # active, groups, visited
     *[_TABLE] * 7,  # nodes to out_ends, as returned
 )
 
@@ -98,7 +143,10 @@ def work(  # type: ignore[no-untyped-def]
     condition,
     operators,
     extra,
+    users,
     order,
+    touch_starts,
+    touched,
     begin,
     end,
     base,
@@ -113,6 +161,9 @@ def work(  # type: ignore[no-untyped-def]
     control,
     spans,
     heads,
+    active,
+    groups,
+    visited,
     nodes,
     found,
     waiting,
@@ -121,7 +172,10 @@ def work(  # type: ignore[no-untyped-def]
     out,
     out_ends,
 ):
-    """Work on events order[begin:end]; where and why it stopped, and the arrays, which may grow."""
+    """Work on events order[begin:end]; where and why it stopped, and the arrays, which may grow.
+
+    Event order[x] touches the leaves touched[touch_starts[x] : touch_starts[x + 1]].
+    """
     counts = control[COUNTS:]
     node_count = control[NODES]
     run = control[RUNS]
@@ -140,31 +194,57 @@ def work(  # type: ignore[no-untyped-def]
         j = i + 1
         while j < end and facts[END, order[j] - base] == now:
             j += 1
+        # Leaves depend on nothing: first how much each of them finds, then where, then what.
         top = 0
-        for k in range(operators.shape[0]):
+        seen = 0
+        for at in range(touch_starts[i], touch_starts[j]):
+            leaf = touched[at]
+            if spans[leaf, 1] == 0:
+                visited[seen] = leaf
+                seen += 1
+            spans[leaf, 1] += 1
+        for at in range(seen):
+            leaf = visited[at]
+            size = spans[leaf, 1]
+            spans[leaf, 0] = top
+            spans[leaf, 1] = top
+            top += size
+            activate(operators, users, leaf, active, groups)
+        nodes = wider(nodes, node_count + top)
+        found = wider(found, top)
+        for x in range(i, j):
+            event = order[x]
+            for at in range(touch_starts[x], touch_starts[x + 1]):
+                leaf = touched[at]
+                place = spans[leaf, 1]
+                spans[leaf, 1] = place + 1
+                nodes[node_count, 0] = -1
+                nodes[node_count, 1] = operators[leaf, SECOND]
+                nodes[node_count, 2] = event
+                found[place, 0] = node_count
+                found[place, 1] = facts[START, event - base]
+                found[place, 2] = 1
+                node_count += 1
+        while True:
+            k = next_active(active, groups)
+            if k < 0:
+                break
+            visited[seen] = k
+            seen += 1
             spans[k, 0] = top
             kind = operators[k, KIND]
             first = operators[k, FIRST]
-            if kind == LEAF:
-                nodes = wider(nodes, node_count + j - i)
-                found = wider(found, top + j - i)
-                for x in range(i, j):
-                    event = order[x]
-                    if facts[MASK, event - base] & first:
-                        nodes[node_count, 0] = -1
-                        nodes[node_count, 1] = operators[k, SECOND]
-                        nodes[node_count, 2] = event
-                        found[top, 0] = node_count
-                        found[top, 1] = facts[START, event - base]
-                        found[top, 2] = 1
-                        node_count += 1
-                        top += 1
-            elif kind == MERGE:
-                for each in range(operators[k, EXTRAS]):
-                    of = extra[operators[k, EXTRA] + each]
+            if kind == MERGE:
+                for each in range(operators[k, EXTRAS] // 2):
+                    of = extra[operators[k, EXTRA] + 2 * each]
+                    names = extra[operators[k, EXTRA] + 2 * each + 1]
                     found = wider(found, top + spans[of, 1] - spans[of, 0])
                     for x in range(spans[of, 0], spans[of, 1]):
                         copy_finding(found, x, top)
+                        if names >= 0:
+                            nodes = wider(nodes, 2 * node_count + 2)
+                            node_count = renamed(nodes, node_count, found[x, 0], extra, names) + 1
+                            found[top, 0] = node_count - 1
                         top += 1
             elif kind == TESTS:
                 found = wider(found, top + spans[first, 1] - spans[first, 0])
@@ -277,7 +357,9 @@ def work(  # type: ignore[no-untyped-def]
                                 ):
                                     nodes = wider(nodes, 2 * node_count + 2)
                                     found = wider(found, top + 1)
-                                    node_count = joined(nodes, node_count, m, q) + 1
+                                    node_count = (
+                                        joined(nodes, node_count, m, q, operators[k, SHIFT]) + 1
+                                    )
                                     begins = m
                                     while nodes[begins, 0] >= 0:
                                         begins = nodes[begins, 0]
@@ -348,23 +430,35 @@ def work(  # type: ignore[no-untyped-def]
                         )
                         if code == NO_KEY:
                             continue  # it equals nothing, so nothing follows it
-                    deadline = _FAR
+                    deadline = -_FAR if operators[k, EXTRAS] else _FAR
+                    limit = _FAR
                     for each in range(operators[k, EXTRAS] // 2):
                         at = operators[k, EXTRA] + 2 * each
+                        if extra[at] == NO_VARIABLE:
+                            deadline = max(deadline, limit)
+                            limit = _FAR
+                            continue
                         event = latest(nodes, m, extra[at])
                         if event >= 0:
-                            deadline = min(deadline, facts[END, event - base] + extra[at + 1])
+                            limit = min(limit, facts[END, event - base] + extra[at + 1])
                     waiting = wider(waiting, counts[USED] + 1)
                     if counts[ALIVE] > 2 * lists.shape[0]:
                         lists = more_lists(waiting, lists)
                     counters[STARTED] += 1
                     admit(waiting, lists, counts, k, code, m, now, deadline, found[x, 2])
             spans[k, 1] = top
-        root = operators.shape[0] - 1
-        counters[FINISHED] += spans[root, 1] - spans[root, 0]
-        out, out_ends, matches, rows = written_out(
-            nodes, found, spans[root, 0], spans[root, 1], out, out_ends, matches, rows
-        )
+            if spans[k, 0] < top:
+                activate(operators, users, k, active, groups)
+        counters[VISITED] += seen
+        for at in range(seen):
+            k = visited[at]
+            if operators[k, FLAGS] & ROOT and spans[k, 0] < spans[k, 1]:
+                counters[FINISHED] += spans[k, 1] - spans[k, 0]
+                out, out_ends, matches, rows = written_out(
+                    nodes, found, spans[k, 0], spans[k, 1], k, out, out_ends, matches, rows
+                )
+            spans[k, 0] = 0
+            spans[k, 1] = 0
         i = j
     control[NODES] = node_count
     control[RUNS] = run
