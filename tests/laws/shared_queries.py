@@ -60,7 +60,7 @@ class RelatedQueries:
             pairs = list(pairwise(names))
             tests += [f"FILTER({a}.{field} = {b}.{field})" for a, b in pairs]
         for name in names:
-            if r.random() < 0.4:
+            if r.random() < 0.25:
                 test = r.choice(("v = 1", "v = 2", "s = 'a'", "f = 1", "v > 1"))
                 tests.append(f"FILTER({name}.{test})" if r.random() < 0.7 else f"{name}.{test}")
         if r.random() < 0.3:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
 
 from cepheid.hosts.ingest import EventBatch
 from cepheid.hosts.live_engine import BEGINNING, END_OF_TIME
@@ -19,6 +20,8 @@ from cepheid.hosts.live_touches import LiveTouches
 from cepheid.hosts.matches import Matches, Piece
 from cepheid.hosts.store import View
 from cepheid.hosts.succession_engine import LiveSuccessions, column_of_key
+from cepheid.kernels.dispatch import lists_of
+from cepheid.kernels.handing_out import by_query
 from cepheid.kernels.succession import Touches
 from cepheid.kernels.touches import chosen_lists
 from cepheid.planner.chains import Chains
@@ -60,8 +63,10 @@ class SharedSuccessionEngine(LiveSuccessions):
     def __init__(self, queries: Sequence[RunningQuery], *, lateness: int = 0) -> None:
         """Queries with the same options over the same events, at least one."""
         self.queries = tuple(queries)
-        self._pieces: list[list[Piece]] = [[] for _ in queries]
-        self._forms: tuple[MatchForm, ...] = tuple(each.prepared.form for each in queries)
+        self._pieces: dict[int, list[Piece]] = {}
+        self._forms: list[MatchForm] = []
+        self._nothing: list[Matches] | None = None
+        self._told: pa.Schema | None = None
         super().__init__(_together([each.prepared for each in queries]), lateness=lateness)
 
     # -- what hosts call ------------------------------------------------------------------------
@@ -113,6 +118,13 @@ class SharedSuccessionEngine(LiveSuccessions):
     def _laid_out(self) -> SuccessionLayout:
         self.graph = share_successions([q.prepared for q in self.queries], self._column_types)
         self._atoms = LiveTouches()
+        places = self.graph.queries
+        users: list[list[int]] = [[] for _ in self.graph.operators]
+        for number, place in enumerate(places):
+            users[place.root].append(number)
+        queries, names = lists_of(users), lists_of([place.names for place in places])
+        self._queries_of = queries.starts, queries.members
+        self._names = names.starts, names.members
         return self.graph.layout
 
     def _key_column(self, layout: SuccessionLayout) -> tuple[int, bool] | None:
@@ -139,30 +151,22 @@ class SharedSuccessionEngine(LiveSuccessions):
 
     def _found(self, chains: Chains, roots: np.ndarray, view: View) -> list[Piece]:
         """Hand each query the matches of its root; `feed` and `advance` deliver them."""
-        order = np.argsort(roots, kind="stable")
-        starts = np.append(0, chains.ends)
-        starts, places = chosen_lists(starts, np.arange(len(chains.rows)), order)
-        sorted_chains = Chains(starts[1:], chains.rows[places])
-        found, first = np.unique(roots[order], return_index=True)
-        bounds = np.append(first, len(roots))
-        part_of = {
-            int(root): sorted_chains.part(int(begin), int(end))
-            for root, begin, end in zip(found, bounds[:-1], bounds[1:], strict=True)
-        }
-        for query, place, pieces in zip(
-            self.queries, self.graph.queries, self._pieces, strict=True
-        ):
-            part = part_of.get(place.root)
-            if part is not None:
-                own = self._own(query, Chains(part.ends, place.renamed(part.rows)))
-                if not own.is_empty:
-                    pieces.append(Piece(own, view))
+        matches, events, ends, rows = by_query(
+            chains.ends, chains.rows, roots, *self._queries_of, *self._names
+        )
+        for number in np.flatnonzero(np.diff(matches)).tolist():
+            own = Chains(
+                ends[matches[number] : matches[number + 1]],
+                rows[events[number] : events[number + 1]],
+            )
+            query = self.queries[number]
+            if not query.takes_all:
+                own = self._within(query, own)
+            self._pieces.setdefault(number, []).append(Piece(own, view))
         return []
 
-    def _own(self, query: RunningQuery, chains: Chains) -> Chains:
+    def _within(self, query: RunningQuery, chains: Chains) -> Chains:
         """The matches that lie in the query's part of the stream."""
-        if query.takes_all:
-            return chains
         first, last = chains.rows[chains.begins, 1], chains.rows[chains.ends - 1, 1]
         fits = (self._live.ends(first) >= query.since) & (self._live.ends(last) < query.until)
         starts = np.append(0, chains.ends)
@@ -170,10 +174,16 @@ class SharedSuccessionEngine(LiveSuccessions):
         return Chains(starts[1:], chains.rows[places])
 
     def _delivered(self) -> list[Matches]:
-        if self._forms[0].events is not self.form.events:
-            self._forms = tuple(form.with_events(self.form.events) for form in self._forms)
-        pieces, self._pieces = self._pieces, [[] for _ in self.queries]
-        return [Matches(*each) for each in zip(self._forms, pieces, strict=True)]
+        if self._nothing is None or self._told is not self.form.events:
+            self._told = self.form.events
+            forms = [query.prepared.form.with_events(self._told) for query in self.queries]
+            self._nothing = [Matches(form) for form in forms]
+            self._forms = forms
+        found = list(self._nothing)
+        for number, pieces in self._pieces.items():
+            found[number] = Matches(self._forms[number], pieces)
+        self._pieces = {}
+        return found
 
 
 def _together(queries: Sequence[Prepared]) -> Prepared:

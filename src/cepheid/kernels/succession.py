@@ -17,14 +17,26 @@ from cepheid.kernels.match_nodes import (
     first_events,
     keep_witnesses,
     mark_waiting,
+    more_lists,
     renumber,
+    wider,
 )
 from cepheid.kernels.succession_run import (
+    ARRAYS,
     COUNTERS,
     COUNTS,
     DONE,
     MATCHES,
+    NEEDED,
     NODES,
+    OF_ENDS,
+    OF_FOUND,
+    OF_LISTS,
+    OF_NODES,
+    OF_OUT,
+    OF_WAITING,
+    OF_WITNESSES,
+    ROOM,
     ROWS,
     UPKEEP,
     WITNESSES,
@@ -95,7 +107,7 @@ class Succession:
         self._active = np.zeros((operators >> 6) + 1, np.uint64)
         self._groups = np.zeros((operators >> 12) + 1, np.uint64)
         self._visited = np.zeros(operators, np.int64)
-        self._nodes, self._found = _rows(3), _rows(3)
+        self._nodes, self._found = _rows(3), _rows(4)
         self._waiting, self._witnesses = _rows(WAITING_WIDTH), _rows(5)
         self._lists = np.full((_FIRST_LISTS, 2), -1, np.int64)
         self._out, self._out_ends = _rows(2), _rows(2)
@@ -126,7 +138,7 @@ class Succession:
         ints = self._with_calls(constants)
         begin = 0
         while True:
-            begin, status, *arrays = work(
+            begin, status = work(
                 self._condition,
                 self._table.rows,
                 self._table.extra,
@@ -159,17 +171,32 @@ class Succession:
                 self._out,
                 self._out_ends,
             )
-            self._nodes, self._found, self._waiting, self._lists = arrays[:4]
-            self._witnesses, self._out, self._out_ends = arrays[4:]
+            if status == ROOM:
+                self._make_room()
+                continue
             matches, rows = int(self._control[MATCHES]), int(self._control[ROWS])
             if matches:
                 ends, roots = self._out_ends[:matches].T.copy()
                 deliver(ends, self._out[:rows].copy(), roots)
+            self._control[MATCHES] = self._control[ROWS] = 0
             if status == DONE:
                 return
             if status == UPKEEP:
                 self.upkeep(events, int(events.facts[1, order[begin] - events.base]))
                 self._upkeep_at = max(_FIRST_UPKEEP, 2 * int(self._control[NODES]))
+
+    def _make_room(self) -> None:
+        """Give the kernel what it stopped for."""
+        needed = self._control[NEEDED : NEEDED + ARRAYS]
+        self._nodes = wider(self._nodes, needed[OF_NODES])
+        self._found = wider(self._found, needed[OF_FOUND])
+        self._waiting = wider(self._waiting, needed[OF_WAITING])
+        self._witnesses = wider(self._witnesses, needed[OF_WITNESSES])
+        self._out = wider(self._out, needed[OF_OUT])
+        self._out_ends = wider(self._out_ends, needed[OF_ENDS])
+        if needed[OF_LISTS] > len(self._lists) or self.instances > 2 * len(self._lists):
+            self._lists = more_lists(self._waiting, self._lists)
+        needed[:] = 0
 
     def _with_calls(self, constants: Constants) -> np.ndarray:
         """The constants behind what the conditions are told by (succession_source)."""

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from cepheid.algebra.expression import Expression, ScalarType
 from cepheid.algebra.pattern import Atom, Except, Pattern, Union, walk
 from cepheid.kernels.succession_shape import Operator, SuccessionShape, operands_of
@@ -42,20 +40,8 @@ class QueryInGraph:
     """
 
     root: int
-    names: np.ndarray
+    names: tuple[int, ...]
     key: Mapping[str, str] | None
-
-    def renamed(self, rows: np.ndarray) -> np.ndarray:
-        """Rows [variable, event] of chains as the query alone would number them.
-
-        The numbers of failures are negative (kernels.match_nodes.failed).
-        """
-        variables = rows[:, 0]
-        is_failure = variables < 0
-        own = self.names[np.where(is_failure, np.maximum(-2 - variables, 0), variables)]
-        if is_failure.any():
-            own = np.where(is_failure, np.where(variables == -1, -1, -2 - own), own)
-        return np.column_stack([own, rows[:, 1]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +117,7 @@ class _Graph(OperatorBuilder):
         for plan in self._plans:
             form = self._forms.add_query(plan.pattern)
             number_of = {c.variable: n for n, c in enumerate(plan.components)}
-            names = np.array([number_of[name] for name in form.variables], np.int64)
+            names = tuple(number_of[name] for name in form.variables)
             places.append(QueryInGraph(self.operator(plan.pattern), names, shared_key(plan)))
         plan = union_of(self._plans)
         roots = tuple(dict.fromkeys(place.root for place in places))
