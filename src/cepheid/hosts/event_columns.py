@@ -53,7 +53,10 @@ class EventColumns(EventReader):
         *,
         open_schema: bool,
     ) -> dict[str, np.ndarray]:
-        """mask, t, k0.., c0.. of the selected rows; codes and times are the whole batch's."""
+        """mask, t, k0.., c0.. of the selected rows; codes and times are the whole batch's.
+
+        Where atoms are dispatched, `touching` and `touched` are pairs of row and atom.
+        """
         layout = self.layout
         if selected is None:
             selected = np.arange(len(codes))
@@ -84,6 +87,8 @@ class EventColumns(EventReader):
                 arrays[f"c{c}"] = holds.astype(np.int64)
             else:
                 arrays[f"c{c}"] = self._kernel_values(column(name), kind)
+        if isinstance(layout, SuccessionLayout) and layout.dispatcher is not None:
+            arrays["touching"], arrays["touched"] = layout.dispatcher.pairs(mask, column)
         return arrays
 
     def _key_codes(self, group: int, columns: list[Column], mask: np.ndarray) -> np.ndarray:

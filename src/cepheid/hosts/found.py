@@ -32,6 +32,11 @@ class Found(Mapping[str, Matches]):
         """What an engine found for a query that has one or several names."""
         return cls([(names, found)]) if len(found) else cls()
 
+    @classmethod
+    def of_each(cls, names: Sequence[str], found: Sequence[Matches]) -> Found:
+        """What several queries found, in the order of their names."""
+        return cls([((name,), own) for name, own in zip(names, found, strict=True) if len(own)])
+
     @property
     def total(self) -> int:
         """How many matches all queries have; nothing is expanded for it."""

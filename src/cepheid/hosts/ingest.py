@@ -20,12 +20,22 @@ class EventBatch:
     """One batch; `lacks[column]` marks rows whose event does not have that attribute.
 
     `open_schema` says that a column missing altogether means absent (dicts bring what they have),
-    not a mistake of the caller.
+    not a mistake of the caller. `arrived` are the rows' arrival numbers, or the first one's, where
+    whoever takes the batch has not counted them itself.
     """
 
     batch: pa.RecordBatch
     lacks: Mapping[str, np.ndarray] = field(default_factory=dict)
     open_schema: bool = False
+    arrived: np.ndarray | int | None = None
+
+    def only(self, rows: np.ndarray) -> EventBatch:
+        """Some of the rows."""
+        lacks = {name: flags[rows] for name, flags in self.lacks.items()}
+        arrived = self.arrived
+        if arrived is not None:
+            arrived = rows + arrived if isinstance(arrived, int) else arrived[rows]
+        return EventBatch(self.batch.take(pa.array(rows)), lacks, self.open_schema, arrived)
 
 
 def event_batches(events: Any, options: Options) -> Iterator[EventBatch]:

@@ -1,8 +1,8 @@
 """What engines share: events in, checked, kept while they matter, and handed on in order.
 
-An engine is the running state of one query. Relevant events get ordinals as they come; chunks keep
-them whole, `LiveColumns` what kernels read. They are also all of a query's durable state: whoever
-feeds the live events to an empty engine gets the same one (`restore`).
+An engine is the running state of one query, or of several together. Relevant events get ordinals as
+they come; chunks keep them whole, `LiveColumns` what kernels read. They are also all of its durable
+state: whoever feeds the live events to an empty engine gets the same one (`restore`).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ BEGINNING = -(2**62)
 END_OF_TIME = 2**62
 
 
-class LiveEngine(ABC):
-    """The events of one running query; what is found in them is a subclass's."""
+class LiveEvents(ABC):
+    """The events of what runs together; what is found in them, and for whom, is a subclass's."""
 
     _columns: EventReader
 
@@ -69,62 +69,7 @@ class LiveEngine(ABC):
         self._live_rows = 0
         self._start_over()
 
-    # -- what hosts call ------------------------------------------------------------------------
-
-    def feed(self, events: EventBatch) -> Matches:
-        """Take a batch; the matches that became final."""
-        pieces = self.take(events)  # which may change the form
-        return Matches(self.form, pieces)
-
-    def advance(self, watermark: int) -> Matches:
-        """No event before `watermark` will come any more; the matches this makes final."""
-        return Matches(self.form, self.move(watermark))
-
-    def take(self, events: EventBatch) -> list[Piece]:
-        """Take a batch; what became final."""
-        batch = events.batch
-        if batch.num_rows == 0:
-            return []
-        self._learn(batch, events.open_schema)
-        arrived = self.position
-        self.position += batch.num_rows
-        types = self._columns.types
-        codes = types.read(batch.column(self.options.type))
-        times, bad = event_times(batch, self.options, check_range=False)
-        pieces: list[Piece] = []
-        lacks = events.lacks
-        if bad is None and not types.some_unnamed and not lacks:
-            taken = self._take_as_it_is(batch, codes, times, arrived, pieces)
-            if taken == batch.num_rows:
-                self._prune()
-                return pieces
-            if taken:
-                batch, codes, times = batch.slice(taken), codes[taken:], times[taken:]
-                arrived += taken
-        if bad is None and not types.some_unnamed and self._is_in_order(times):
-            self.latest = self.watermark = int(times[-1])
-            selected = self._selector.select(codes, types.wanted, types.wanted_codes(codes.dtype))
-            where: np.ndarray | int = arrived
-        else:
-            batch, codes, times, where, lacks = self._usable(batch, codes, arrived, lacks)
-            selected = self._select(batch, codes, times)
-        self._add(batch, selected, codes, times, where, lacks, events.open_schema)
-        pieces += self._process(self._ordinal - len(selected)) + self._settle()
-        self._prune()
-        return pieces
-
-    def move(self, watermark: int) -> list[Piece]:
-        """Move the watermark on; what this makes final."""
-        if watermark > self.watermark:
-            self.watermark = watermark
-            self.latest = max(self.latest, min(watermark, END_OF_TIME))
-        pieces = self._process(self._ordinal) + self._settle()
-        self._prune()
-        return pieces
-
-    def close(self) -> Matches:
-        """End of input: time runs on for ever, so every deadline passes."""
-        return self.advance(END_OF_TIME) if self.options.close_at_end else Matches(self.form)
+    # -- what hosts ask -------------------------------------------------------------------------
 
     @property
     def live_rows(self) -> int:
@@ -231,6 +176,12 @@ class LiveEngine(ABC):
             self._replay_restored()
         self.position = position
 
+    def catch_up(self, events: EventBatch | None, watermark: int) -> None:
+        """See events, and time pass, whose matches left long ago."""
+        if events is not None:
+            self._take_in(events)
+        self._move_on(watermark)
+
     # -- what a kind of engine decides ----------------------------------------------------------
 
     @abstractmethod
@@ -274,6 +225,49 @@ class LiveEngine(ABC):
 
     # -- one batch ------------------------------------------------------------------------------
 
+    def _take_in(self, events: EventBatch) -> list[Piece]:
+        """Take a batch; the matches that became final."""
+        batch = events.batch
+        if batch.num_rows == 0:
+            return []
+        self._learn(batch, events.open_schema)
+        arrived = self.position if events.arrived is None else events.arrived
+        last = arrived if isinstance(arrived, int) else int(arrived[-1]) - batch.num_rows + 1
+        self.position = last + batch.num_rows
+        types = self._columns.types
+        codes = types.read(batch.column(self.options.type))
+        times, bad = event_times(batch, self.options, check_range=False)
+        pieces: list[Piece] = []
+        lacks = events.lacks
+        if bad is None and not types.some_unnamed and not lacks and isinstance(arrived, int):
+            taken = self._take_as_it_is(batch, codes, times, arrived, pieces)
+            if taken == batch.num_rows:
+                self._prune()
+                return pieces
+            if taken:
+                batch, codes, times = batch.slice(taken), codes[taken:], times[taken:]
+                arrived += taken
+        if bad is None and not types.some_unnamed and self._is_in_order(times):
+            self.latest = self.watermark = int(times[-1])
+            selected = self._selector.select(codes, types.wanted, types.wanted_codes(codes.dtype))
+            where: np.ndarray | int = arrived
+        else:
+            batch, codes, times, where, lacks = self._usable(batch, codes, arrived, lacks)
+            selected = self._select(batch, codes, times)
+        self._add(batch, selected, codes, times, where, lacks, events.open_schema)
+        pieces += self._process(self._ordinal - len(selected)) + self._settle()
+        self._prune()
+        return pieces
+
+    def _move_on(self, watermark: int) -> list[Piece]:
+        """The matches that become final when no event before `watermark` will come any more."""
+        if watermark > self.watermark:
+            self.watermark = watermark
+            self.latest = max(self.latest, min(watermark, END_OF_TIME))
+        pieces = self._process(self._ordinal) + self._settle()
+        self._prune()
+        return pieces
+
     def _is_in_order(self, times: np.ndarray) -> bool:
         return (
             self._lateness == 0
@@ -286,7 +280,7 @@ class LiveEngine(ABC):
         self,
         batch: pa.RecordBatch,
         codes: np.ndarray,
-        arrived: int,
+        arrived: int | np.ndarray,
         lacks: Mapping[str, np.ndarray],
     ) -> tuple[pa.RecordBatch, np.ndarray, np.ndarray, np.ndarray | int, Mapping[str, np.ndarray]]:
         """The batch without rows that have no type or no usable time; those are set aside."""
@@ -390,3 +384,21 @@ class LiveEngine(ABC):
                 notes=("an event is kept as long as it can still become part of a match",),
                 help="give the query a (shorter) WITHIN, or raise limits.live_events",
             )
+
+
+class LiveEngine(LiveEvents):
+    """The running state of one query."""
+
+    def feed(self, events: EventBatch) -> Matches:
+        """Take a batch; the matches that became final."""
+        pieces = self._take_in(events)
+        return Matches(self.form, pieces)
+
+    def advance(self, watermark: int) -> Matches:
+        """No event before `watermark` will come any more; the matches this makes final."""
+        pieces = self._move_on(watermark)
+        return Matches(self.form, pieces)
+
+    def close(self) -> Matches:
+        """End of input: time runs on for ever, so every deadline passes."""
+        return self.advance(END_OF_TIME) if self.options.close_at_end else Matches(self.form)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 
 from cepheid.hosts.ingest import EventBatch
 from cepheid.hosts.set_aside import event_times
@@ -26,6 +25,4 @@ def seen_rows(
     rows = np.flatnonzero((times >= active.since) & (times < active.until))
     if len(rows) == len(times):
         return events, positions
-    lacks = {name: flags[rows] for name, flags in events.lacks.items()}
-    batch = events.batch.take(pa.array(rows))
-    return EventBatch(batch, lacks, events.open_schema), positions[rows]
+    return events.only(rows), positions[rows]

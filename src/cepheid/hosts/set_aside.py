@@ -75,7 +75,7 @@ class SetAside:
         times: np.ndarray,
         bad_time: np.ndarray | None,
         unnamed: np.ndarray,
-        arrived: int,
+        arrived: int | np.ndarray,
         lacks: Mapping[str, np.ndarray],
         options: Options,
     ) -> tuple[pa.RecordBatch, np.ndarray, np.ndarray, np.ndarray, Mapping[str, np.ndarray]]:
@@ -98,7 +98,7 @@ class SetAside:
             batch.take(pa.array(good)),
             codes[good],
             times[good],
-            good + arrived,
+            good + arrived if isinstance(arrived, int) else arrived[good],
             {name: flags[good] for name, flags in lacks.items()},
         )
 

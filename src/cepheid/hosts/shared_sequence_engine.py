@@ -18,7 +18,7 @@ import pyarrow as pa
 from cepheid.algebra.expression import ScalarType
 from cepheid.hosts.event_reader import AbsentKey
 from cepheid.hosts.ingest import EventBatch
-from cepheid.hosts.live_engine import BEGINNING, END_OF_TIME, LiveEngine
+from cepheid.hosts.live_engine import BEGINNING, END_OF_TIME, LiveEvents
 from cepheid.hosts.many_matches import ManyMatches
 from cepheid.hosts.matches import Flat, Matches, Piece
 from cepheid.hosts.seen_events import seen_by, seen_rows
@@ -35,7 +35,7 @@ from cepheid.planner.shared_sequences import key_kinds, share_sequences
 _SPARE_KEYS = 1 << 16
 
 
-class SharedSequenceEngine(LiveEngine):
+class SharedSequenceEngine(LiveEvents):
     """The running state of many sequences that nothing but a key and windows hold together."""
 
     def __init__(
@@ -55,25 +55,15 @@ class SharedSequenceEngine(LiveEngine):
 
     # -- what hosts call ------------------------------------------------------------------------
 
-    def feed(self, events: EventBatch) -> Matches:
-        """Take a batch that was delivered before: nobody asks which query found what."""
-        self.feed_all(events)
-        return Matches(self.form)
-
-    def advance(self, watermark: int) -> Matches:
-        """The same for the watermark."""
-        self.advance_all(watermark)
-        return Matches(self.form)
-
-    def feed_all(self, events: EventBatch) -> ManyMatches:
+    def feed(self, events: EventBatch) -> ManyMatches:
         """Take a batch; the matches of every query that became final."""
         self._time_before = (self.watermark, self.latest, self.position)
-        pieces = self.take(events)
+        pieces = self._take_in(events)
         return self._told(pieces, [self._seen(q, events) for q in range(len(self._apart))])
 
-    def advance_all(self, watermark: int) -> ManyMatches:
+    def advance(self, watermark: int) -> ManyMatches:
         """No event before `watermark` will come any more."""
-        pieces = self.move(watermark)
+        pieces = self._move_on(watermark)
         return self._told(pieces, [engine.advance(watermark) for engine in self._apart])
 
     def _told(self, pieces: list[Piece], apart: list[Matches]) -> ManyMatches:
@@ -82,6 +72,12 @@ class SharedSequenceEngine(LiveEngine):
     def _seen(self, query: int, events: EventBatch) -> Matches:
         """What a query that goes on by itself finds in the events that it may see."""
         return self._apart[query].feed(seen_by(self._active[query], events, self.options))
+
+    def catch_up(self, events: EventBatch | None, watermark: int) -> None:
+        """See events, and time pass, whose matches left long ago."""
+        if events is not None:
+            self.feed(events)
+        self.advance(watermark)
 
     @property
     def is_shared(self) -> bool:

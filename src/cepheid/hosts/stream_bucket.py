@@ -209,10 +209,8 @@ class Bucket(Generic[F]):
                 return False
             news.append(tables)
         for engine, tables, state in zip(detector.engines, news, header.stages, strict=True):
-            if tables:
-                events, _ = without_notes(join_events(tables))
-                engine.feed(events)
-            engine.advance(state.watermark)
+            events = without_notes(join_events(tables))[0] if tables else None
+            engine.catch_up(events, state.watermark)
             engine.latest, engine.position = state.latest, state.position
         if detector.front is not None and header.front is not None:
             detector.front.set_state(header.front)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from cepheid.hosts.ingest import EventBatch
 from cepheid.hosts.set_aside import SetAside, event_times
@@ -34,8 +33,9 @@ class StreamFront:
         times, bad = event_times(batch, self._options)
         unnamed = batch.column(self._options.type).is_null().to_numpy(zero_copy_only=False)
         codes = np.zeros(len(times), np.int64)
+        arrived: np.ndarray | int = self.position
         if bad is not None or unnamed.any():
-            batch, codes, times, _, lacks = self.set_aside.quarantine(
+            batch, codes, times, arrived, lacks = self.set_aside.quarantine(
                 batch, codes, times, bad, unnamed, self.position, lacks, self._options
             )
         self.position += events.batch.num_rows
@@ -45,12 +45,11 @@ class StreamFront:
         count, late_count, self.latest, self.watermark = select_any_order(
             codes, times, wanted, self.latest, self.watermark, self._lateness, kept, late
         )
+        accepted = EventBatch(batch, lacks, events.open_schema, arrived)
         if late_count:
             self.set_aside.add_late(batch, late[:late_count])
-            rows = kept[:count]
-            batch = batch.take(pa.array(rows))
-            lacks = {name: flags[rows] for name, flags in lacks.items()}
-        return EventBatch(batch, lacks, events.open_schema)
+            return accepted.only(kept[:count])
+        return accepted
 
     def advance(self, watermark: int) -> None:
         """Move the watermark on."""

@@ -7,7 +7,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 import pyarrow as pa
 
-from cepheid.hosts.live_engine import LiveEngine
+from cepheid.hosts.live_engine import LiveEvents
 from cepheid.hosts.set_aside import SideOutput
 from cepheid.hosts.stream_clock import StreamClock
 from cepheid.model.options import Options
@@ -41,7 +41,7 @@ class Running(Protocol[F_co]):
     """What a bucket runs: a detector, or the queries of a workload."""
 
     @property
-    def engines(self) -> tuple[LiveEngine, ...]:
+    def engines(self) -> tuple[LiveEvents, ...]:
         """The engines whose live events are the state."""
 
     @property

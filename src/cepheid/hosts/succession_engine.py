@@ -1,4 +1,4 @@
-"""Runs one query of successors (NEXT) over batches of events; every host drives this engine.
+"""Runs queries of successors (NEXT) over batches of events; every host drives this engine.
 
 It takes events in as the sequence engine does, and hands them to its kernel in the stable order
 (end, start, arrival), whole sets of one end at a time: an event is held until the watermark has
@@ -19,12 +19,12 @@ import pyarrow as pa
 
 from cepheid.algebra.expression import ScalarType
 from cepheid.hosts.event_columns import EventColumns
-from cepheid.hosts.live_engine import LiveEngine
+from cepheid.hosts.live_engine import LiveEngine, LiveEvents
 from cepheid.hosts.live_facts import LiveFacts
 from cepheid.hosts.matches import Piece
 from cepheid.hosts.set_aside import event_starts, event_times
 from cepheid.hosts.store import View
-from cepheid.kernels.succession import Constants, Events, Succession
+from cepheid.kernels.succession import Constants, Events, Succession, Touches
 from cepheid.model.errors import LimitExceeded
 from cepheid.planner.chains import Chains
 from cepheid.planner.succession_layout import SuccessionLayout
@@ -34,8 +34,8 @@ _WORTH_COMPACTING = 1 << 15
 _SPARE_ROWS = 512
 
 
-class SuccessionEngine(LiveEngine):
-    """The running state of one query; see the module's text."""
+class LiveSuccessions(LiveEvents):
+    """The running state of operators; see the module's text."""
 
     # An instance that was consumed would live on in a state from before, without what consumed it.
     forgets_by_time = False
@@ -49,8 +49,8 @@ class SuccessionEngine(LiveEngine):
 
     @property
     def counters(self) -> dict[str, int]:
-        """Instances looked at, instances that began to wait, matches found."""
-        names = ("touched", "started", "finished")
+        """Instances looked at, instances that began to wait, matches found, operators at work."""
+        names = ("touched", "started", "finished", "visited")
         return dict(zip(names, (int(c) for c in self._succession.counters), strict=True))
 
     @property
@@ -126,13 +126,13 @@ class SuccessionEngine(LiveEngine):
     # -- building up ----------------------------------------------------------------------------
 
     def _start_over(self) -> None:
-        layout = self.prepared.succession(self._column_types)
+        layout = self._laid_out()
         self._layout = layout
         self._columns = EventColumns(layout, self.options, self._first_events)
         self._succession = Succession(layout.shape)
         self._looked_at = 0
         self._compact_at = _WORTH_COMPACTING
-        self._key = _key_column(layout)
+        self._key = self._key_column(layout)
         self._some_last = False
         kinds = [kind is ScalarType.FLOAT for _, kind in layout.columns]
         self._live = LiveFacts(kinds.count(False), kinds.count(True))
@@ -141,13 +141,21 @@ class SuccessionEngine(LiveEngine):
             np.append(self._columns.ints, 0), np.append(self._columns.floats, 0.0), layout.most
         )
 
+    def _laid_out(self) -> SuccessionLayout:
+        """The operators over columns of the types known now."""
+        return self.prepared.succession(self._column_types)
+
+    def _key_column(self, layout: SuccessionLayout) -> tuple[int, bool] | None:
+        """The column that holds the key of every event: its number, and whether it has floats."""
+        return column_of_key(layout, shared_key(layout.plan))
+
     def _rebuild(self) -> None:
         """Lay out anew and replay the live events: the same instances over other columns."""
         counted = self._succession.counters
         self._start_over()
         for chunk in self._chunks:
             arrays = self._arrays(chunk.batch, None, chunk.lacks, True)
-            self._live.append(arrays, len(chunk))
+            self._keep(arrays, len(chunk))
         self._replay_restored()
         self._succession.counters[:] = counted  # what is replayed was counted when it came
 
@@ -208,11 +216,13 @@ class SuccessionEngine(LiveEngine):
         view = View(list(self._chunks))
         pieces: list[Piece] = []
 
-        def deliver(ends: np.ndarray, rows: np.ndarray) -> None:
+        def deliver(ends: np.ndarray, rows: np.ndarray, roots: np.ndarray) -> None:
             if emit:
-                pieces.append(Piece(Chains(ends, rows), view))
+                pieces.extend(self._found(Chains(ends, rows), roots, view))
 
-        self._succession.run(self._events(), ordinals, self._constants, deliver)
+        self._succession.run(
+            self._events(), ordinals, self._constants, deliver, self._touches(ordinals)
+        )
         most = self.options.limits.live_events
         if self._succession.instances > most:
             raise LimitExceeded.of(
@@ -222,6 +232,14 @@ class SuccessionEngine(LiveEngine):
                 help="bound the query with OCCURS WITHIN or FILTER, or raise limits.live_events",
             )
         return pieces
+
+    def _found(self, chains: Chains, roots: np.ndarray, view: View) -> list[Piece]:
+        """What a run has found, by the operators `roots`, as matches over live events."""
+        return [Piece(chains, view)]
+
+    def _touches(self, ordinals: np.ndarray) -> Touches | None:
+        """The atoms that events touch; None where their masks tell it."""
+        return None
 
     def _events(self) -> Events:
         return Events(self._live.base, self._live.facts, self._live.numbers)
@@ -242,12 +260,17 @@ class SuccessionEngine(LiveEngine):
         self._looked_at = self._live_rows
 
 
-def _key_column(layout: SuccessionLayout) -> tuple[int, bool] | None:
-    """The column that holds the key of every event: its number, and whether it has floats."""
-    shared = shared_key(layout.plan)
-    if shared is None or len(set(shared.values())) > 1:
+class SuccessionEngine(LiveSuccessions, LiveEngine):
+    """The running state of one query."""
+
+
+def column_of_key(
+    layout: SuccessionLayout, key: Mapping[str, str] | None
+) -> tuple[int, bool] | None:
+    """The column of a key that is one attribute everywhere: its number, whether it has floats."""
+    if key is None or len(set(key.values())) > 1:
         return None
-    (name,) = set(shared.values())
+    (name,) = set(key.values())
     for is_real in (False, True):
         columns = [n for n, kind in layout.columns if (kind is ScalarType.FLOAT) == is_real]
         if name in columns:

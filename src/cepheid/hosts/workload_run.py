@@ -12,20 +12,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from cepheid.hosts.found import Found
 from cepheid.hosts.in_process import Detector
 from cepheid.hosts.ingest import EventBatch
-from cepheid.hosts.live_engine import LiveEngine
+from cepheid.hosts.live_engine import LiveEvents
 from cepheid.hosts.matches import Matches
 from cepheid.hosts.seen_events import seen_by
 from cepheid.hosts.set_aside import SideOutput
 from cepheid.hosts.shared_sequence_engine import SharedSequenceEngine
+from cepheid.hosts.shared_succession_engine import RunningQuery, SharedSuccessionEngine
 from cepheid.hosts.snapshot import with_notes, without_notes
 from cepheid.hosts.unit_dispatch import WORTH_IT, UnitDispatch
 from cepheid.model.options import Options
+from cepheid.planner.shared_successions import SharedSuccessions
 from cepheid.planner.workload_plan import Group, Member, Sharing, plan_workload
 
 _DRIVEN = 2**62
@@ -49,7 +50,7 @@ class Unit(ABC):
 
     @property
     @abstractmethod
-    def engines(self) -> tuple[LiveEngine, ...]:
+    def engines(self) -> tuple[LiveEvents, ...]:
         """The engines whose live events are the unit's state."""
 
     @property
@@ -83,14 +84,46 @@ class SequencesUnit(Unit):
 
     def feed(self, events: EventBatch) -> Found:
         """Take events; what became final."""
-        return Found.of_many(self._names, self._engine.feed_all(events))
+        return Found.of_many(self._names, self._engine.feed(events))
 
     def advance(self, watermark: int) -> Found:
         """Move the watermark on; what became final."""
-        return Found.of_many(self._names, self._engine.advance_all(watermark))
+        return Found.of_many(self._names, self._engine.advance(watermark))
 
     @property
-    def engines(self) -> tuple[LiveEngine, ...]:
+    def engines(self) -> tuple[LiveEvents, ...]:
+        """The one engine of all."""
+        return (self._engine,)
+
+
+class SuccessionsUnit(Unit):
+    """Queries of successors as one graph of shared operators."""
+
+    def __init__(self, group: Group, lateness: int) -> None:
+        """`lateness` in the time column's unit."""
+        super().__init__(group)
+        queries = [
+            RunningQuery(prepared, member.active.since, member.active.until)
+            for member, prepared in zip(group.members, group.queries, strict=True)
+        ]
+        self._engine = SharedSuccessionEngine(queries, lateness=lateness)
+        self._names = tuple(member.name for member in group.members)
+
+    def feed(self, events: EventBatch) -> Found:
+        """Take events; what became final."""
+        return Found.of_each(self._names, self._engine.feed(events))
+
+    def advance(self, watermark: int) -> Found:
+        """Move the watermark on; what became final."""
+        return Found.of_each(self._names, self._engine.advance(watermark))
+
+    @property
+    def graph(self) -> SharedSuccessions:
+        """The operators, for `explain`."""
+        return self._engine.graph
+
+    @property
+    def engines(self) -> tuple[LiveEvents, ...]:
         """The one engine of all."""
         return (self._engine,)
 
@@ -129,7 +162,7 @@ class OwnUnit(Unit):
         return Found.of_one(tuple(m.name for m in self.group.members), matches)
 
     @property
-    def engines(self) -> tuple[LiveEngine, ...]:
+    def engines(self) -> tuple[LiveEvents, ...]:
         """The engine of every stage."""
         return self._detector.engines
 
@@ -172,6 +205,8 @@ class WorkloadRun:
                 continue
             if group.sharing is Sharing.SEQUENCES:
                 unit: Unit = SequencesUnit(group, _DRIVEN if driven else 0)
+            elif group.sharing is Sharing.SUCCESSIONS:
+                unit = SuccessionsUnit(group, _DRIVEN if driven else 0)
             else:
                 unit = OwnUnit(group, self.options, schema, open_schema=open_schema, driven=driven)
             if old is not None:
@@ -187,7 +222,7 @@ class WorkloadRun:
         )
 
     @property
-    def engines(self) -> tuple[LiveEngine, ...]:
+    def engines(self) -> tuple[LiveEvents, ...]:
         """All engines: their live events are the state."""
         return tuple(engine for unit in self.units for engine in unit.engines)
 
@@ -212,7 +247,8 @@ class WorkloadRun:
             return found + _together(unit.feed(events) for unit in self._own)
         for unit, rows in zip(self._own, self._dispatch.rows(events), strict=True):
             if len(rows):
-                found = found + unit.feed(_only(events, rows))
+                is_most = 2 * len(rows) > events.batch.num_rows
+                found = found + unit.feed(events if is_most else events.only(rows))
         return found
 
     def advance(self, watermark: int) -> Found:
@@ -250,14 +286,6 @@ def hand_over(old: Unit, new: Unit) -> None:
             horizon=before.dead_until,
         )
     new.set_front(old.front_state())
-
-
-def _only(events: EventBatch, rows: np.ndarray) -> EventBatch:
-    """Some rows of a batch; where they are most of it, all of it."""
-    if 2 * len(rows) > events.batch.num_rows:
-        return events
-    lacks = {name: flags[rows] for name, flags in events.lacks.items()}
-    return EventBatch(events.batch.take(pa.array(rows)), lacks, events.open_schema)
 
 
 def _together(parts: Iterator[Found]) -> Found:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cepheid.hosts.live_engine import BEGINNING, LiveEngine
+from cepheid.hosts.live_engine import BEGINNING, LiveEvents
 from cepheid.hosts.snapshot import read_events, write_events
 
 
-def state_of(engines: Sequence[LiveEngine]) -> tuple[list[dict[str, Any]], list[bytes]]:
+def state_of(engines: Sequence[LiveEvents]) -> tuple[list[dict[str, Any]], list[bytes]]:
     """What a snapshot keeps of engines: a header and the live events of each."""
     headers, parts = [], []
     for engine in engines:
@@ -27,7 +27,7 @@ def state_of(engines: Sequence[LiveEngine]) -> tuple[list[dict[str, Any]], list[
 
 
 def restore_state(
-    engines: Sequence[LiveEngine], headers: Sequence[dict[str, Any]], parts: Sequence[bytes]
+    engines: Sequence[LiveEvents], headers: Sequence[dict[str, Any]], parts: Sequence[bytes]
 ) -> None:
     """The other way round, into engines that have seen nothing."""
     for engine, header, part in zip(engines, headers, parts, strict=True):

@@ -7,7 +7,7 @@ earliest first, so that an event touches only instances that may want it (SPEC A
 
 Arrays of int64 with a row each:
   nodes      [before, variable, event]             before < own number; -1 for none
-  found      [node, start, length]                 what operators found among events of one end
+  found      [node, start, length, hash]           what operators found among events of one end
   waiting    [node, end, next, taken, deadline, length, hash, operator]    next also links free rows
   lists      [first, last]                         rows of `waiting`, by hash
   witnesses  [node, start, end, last start, next]  exceptions, the latest first
@@ -18,6 +18,8 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+
+from cepheid.kernels.succession_shape import FLAGS, ROOT
 
 __all__ = ["END", "latest", "mixed", "whole"]
 """The names that generated conditions may use."""
@@ -45,13 +47,12 @@ ALIVE, USED, FREE = range(3)
 """Counts of waiting rows: that wait, that were ever used, and the first free one."""
 
 
-@njit(cache=True, nogil=True)
-def wider(rows, needed):  # type: ignore[no-untyped-def]
+def wider(rows: np.ndarray, needed: int) -> np.ndarray:
     """The same rows with room for `needed` of them."""
-    if needed <= rows.shape[0]:
+    if needed <= len(rows):
         return rows
-    more = np.empty((max(needed, 2 * rows.shape[0]), rows.shape[1]), np.int64)
-    more[: rows.shape[0]] = rows
+    more = np.empty((max(needed, 2 * len(rows)), rows.shape[1]), np.int64)
+    more[: len(rows)] = rows
     return more
 
 
@@ -79,20 +80,30 @@ def length_of(nodes, node):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def joined(nodes, count, first, second):  # type: ignore[no-untyped-def]
+def joined(nodes, count, first, second, shift):  # type: ignore[no-untyped-def]
     """The match `first` followed by `second`, whose nodes are copied; there must be room for them.
 
-    Returns the new last node, which is also the new count of nodes less one.
+    Its variables get numbers that are `shift` higher. Returns the new last node, which is also the
+    new count of nodes less one.
     """
     last = count + length_of(nodes, second) - 1
     place = last
     node = second
     while node >= 0:
         nodes[place, 0] = place - 1 if place > count else first
-        nodes[place, 1] = nodes[node, 1]
+        nodes[place, 1] = nodes[node, 1] + shift
         nodes[place, 2] = nodes[node, 2]
         place -= 1
         node = nodes[node, 0]
+    return last
+
+
+@njit(cache=True, nogil=True)
+def renamed(nodes, count, node, names, at):  # type: ignore[no-untyped-def]
+    """A copy of a match whose variable v is called names[at + v]; as `joined`."""
+    last = joined(nodes, count, -1, node, 0)
+    for each in range(count, last + 1):
+        nodes[each, 1] = names[at + nodes[each, 1]]
     return last
 
 
@@ -102,7 +113,7 @@ def failed(nodes, count, node, fatal):  # type: ignore[no-untyped-def]
 
     There must be room. Returns the new last node.
     """
-    copy = joined(nodes, count, -1, node)
+    copy = joined(nodes, count, -1, node, 0)
     for each in range(count, copy + 1):
         nodes[each, 1] = -2 - nodes[each, 1]
     nodes[copy + 1, 0] = copy
@@ -160,22 +171,39 @@ def same_stamps(found, begin, end, nodes, facts, base):  # type: ignore[no-untyp
 
 
 @njit(cache=True, nogil=True)
-def written_out(nodes, found, begin, end, out, out_ends, matches, rows):  # type: ignore[no-untyped-def]
-    """Add the chains of findings to the output, each from its first to its last event."""
-    for x in range(begin, end):
-        node = found[x, 0]
-        rows += length_of(nodes, node)
-        out = wider(out, rows)
-        out_ends = wider(out_ends, matches + 1)
-        out_ends[matches, 0] = rows
-        matches += 1
-        place = rows - 1
-        while node >= 0:
-            out[place, 0] = nodes[node, 1]
-            out[place, 1] = nodes[node, 2]
-            place -= 1
-            node = nodes[node, 0]
-    return out, out_ends, matches, rows
+def output_of(nodes, found, operators, spans, visited, seen):  # type: ignore[no-untyped-def]
+    """How many matches the roots among the visited operators found, and of how many events."""
+    matches = 0
+    rows = 0
+    for at in range(seen):
+        root = visited[at]
+        if operators[root, FLAGS] & ROOT:
+            for x in range(spans[root, 0], spans[root, 1]):
+                matches += 1
+                rows += length_of(nodes, found[x, 0])
+    return matches, rows
+
+
+@njit(cache=True, nogil=True)
+def write_out(  # type: ignore[no-untyped-def]
+    nodes, found, operators, spans, visited, seen, out, out_ends, matches, rows
+):
+    """Add them to the output, each from its first to its last event; there must be room."""
+    for at in range(seen):
+        root = visited[at]
+        if operators[root, FLAGS] & ROOT:
+            for x in range(spans[root, 0], spans[root, 1]):
+                node = found[x, 0]
+                rows += length_of(nodes, node)
+                out_ends[matches, 0] = rows
+                out_ends[matches, 1] = root
+                matches += 1
+                place = rows - 1
+                while node >= 0:
+                    out[place, 0] = nodes[node, 1]
+                    out[place, 1] = nodes[node, 2]
+                    place -= 1
+                    node = nodes[node, 0]
 
 
 # -- hashes and lists ---------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The running state of NEXT's operators for one query, and its upkeep."""
+"""The running state of NEXT's operators, of one query or of many, and its upkeep."""
 
 from __future__ import annotations
 
@@ -17,13 +17,26 @@ from cepheid.kernels.match_nodes import (
     first_events,
     keep_witnesses,
     mark_waiting,
+    more_lists,
     renumber,
+    wider,
 )
 from cepheid.kernels.succession_run import (
+    ARRAYS,
+    COUNTERS,
     COUNTS,
     DONE,
     MATCHES,
+    NEEDED,
     NODES,
+    OF_ENDS,
+    OF_FOUND,
+    OF_LISTS,
+    OF_NODES,
+    OF_OUT,
+    OF_WAITING,
+    OF_WITNESSES,
+    ROOM,
     ROWS,
     UPKEEP,
     WITNESSES,
@@ -31,6 +44,7 @@ from cepheid.kernels.succession_run import (
 )
 from cepheid.kernels.succession_shape import SuccessionShape, table
 from cepheid.kernels.succession_source import condition_source
+from cepheid.kernels.touches import leaves_by_atom, leaves_by_mask
 
 _FIRST_ROWS = 256
 _FIRST_LISTS = 256
@@ -57,12 +71,23 @@ class Constants:
     most: int
 
 
-Deliver = Callable[[np.ndarray, np.ndarray], None]
-"""Takes `ends` (one past each match's last row) and rows [variable, event]; copies of their own."""
+@dataclass(frozen=True, slots=True)
+class Touches:
+    """The atoms that events touch: atoms[starts[i] : starts[i + 1]] for the i-th of them."""
+
+    starts: np.ndarray
+    atoms: np.ndarray
+
+
+Deliver = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
+"""Takes `ends` (one past each match's last row), rows [variable, event], and each match's root.
+
+They are copies of their own.
+"""
 
 
 class Succession:
-    """Instances of all operators of one query."""
+    """Instances of all operators of a graph."""
 
     def __init__(self, shape: SuccessionShape) -> None:
         """No instances yet; compiles or loads the conditions."""
@@ -70,16 +95,22 @@ class Succession:
         source = condition_source(self._table.conditions)
         self._condition: Callable[..., Any] = load(source, _CALLED).condition
         operators = len(shape.operators)
-        self.counters = np.zeros(3, np.int64)
+        self._leaves = _leaves_of_atoms(self._table.leaves)
+        self._ints = np.zeros(0, np.int64)
+        self._known: Constants | None = None
+        self.counters = np.zeros(COUNTERS, np.int64)
         self._control = np.zeros(COUNTS + 3, np.int64)
         self._counts = self._control[COUNTS:]
         self._counts[FREE] = -1
         self._spans = np.zeros((operators, 2), np.int64)
         self._heads = np.full(operators, -1, np.int64)
-        self._nodes, self._found = _rows(3), _rows(3)
+        self._active = np.zeros((operators >> 6) + 1, np.uint64)
+        self._groups = np.zeros((operators >> 12) + 1, np.uint64)
+        self._visited = np.zeros(operators, np.int64)
+        self._nodes, self._found = _rows(3), _rows(4)
         self._waiting, self._witnesses = _rows(WAITING_WIDTH), _rows(5)
         self._lists = np.full((_FIRST_LISTS, 2), -1, np.int64)
-        self._out, self._out_ends = _rows(2), _rows(1)
+        self._out, self._out_ends = _rows(2), _rows(2)
         self._upkeep_at = _FIRST_UPKEEP
 
     @property
@@ -88,22 +119,39 @@ class Succession:
         return int(self._counts[ALIVE])
 
     def run(
-        self, events: Events, order: np.ndarray, constants: Constants, deliver: Deliver
+        self,
+        events: Events,
+        order: np.ndarray,
+        constants: Constants,
+        deliver: Deliver,
+        touches: Touches | None = None,
     ) -> None:
-        """Work on events in the stable order, whole sets of one end; matches go to `deliver`."""
+        """Work on events in the stable order, whole sets of one end; matches go to `deliver`.
+
+        `touches` tell the atoms of each event of `order`; without it bit a of the mask stands for
+        atom a.
+        """
+        if touches is None:
+            starts, touched = leaves_by_mask(order, events.base, events.facts, *self._leaves)
+        else:
+            starts, touched = leaves_by_atom(touches.starts, touches.atoms, *self._leaves)
+        ints = self._with_calls(constants)
         begin = 0
         while True:
-            begin, status, *arrays = work(
+            begin, status = work(
                 self._condition,
                 self._table.rows,
                 self._table.extra,
+                self._table.users,
                 order,
+                starts,
+                touched,
                 begin,
                 len(order),
                 events.base,
                 events.facts,
                 events.numbers,
-                constants.ints,
+                ints,
                 constants.floats,
                 constants.most,
                 self._upkeep_at,
@@ -112,6 +160,9 @@ class Succession:
                 self._control,
                 self._spans,
                 self._heads,
+                self._active,
+                self._groups,
+                self._visited,
                 self._nodes,
                 self._found,
                 self._waiting,
@@ -120,16 +171,41 @@ class Succession:
                 self._out,
                 self._out_ends,
             )
-            self._nodes, self._found, self._waiting, self._lists = arrays[:4]
-            self._witnesses, self._out, self._out_ends = arrays[4:]
+            if status == ROOM:
+                self._make_room()
+                continue
             matches, rows = int(self._control[MATCHES]), int(self._control[ROWS])
             if matches:
-                deliver(self._out_ends[:matches, 0].copy(), self._out[:rows].copy())
+                ends, roots = self._out_ends[:matches].T.copy()
+                deliver(ends, self._out[:rows].copy(), roots)
+            self._control[MATCHES] = self._control[ROWS] = 0
             if status == DONE:
                 return
             if status == UPKEEP:
                 self.upkeep(events, int(events.facts[1, order[begin] - events.base]))
                 self._upkeep_at = max(_FIRST_UPKEEP, 2 * int(self._control[NODES]))
+
+    def _make_room(self) -> None:
+        """Give the kernel what it stopped for."""
+        needed = self._control[NEEDED : NEEDED + ARRAYS]
+        self._nodes = wider(self._nodes, needed[OF_NODES])
+        self._found = wider(self._found, needed[OF_FOUND])
+        self._waiting = wider(self._waiting, needed[OF_WAITING])
+        self._witnesses = wider(self._witnesses, needed[OF_WITNESSES])
+        self._out = wider(self._out, needed[OF_OUT])
+        self._out_ends = wider(self._out_ends, needed[OF_ENDS])
+        if needed[OF_LISTS] > len(self._lists) or self.instances > 2 * len(self._lists):
+            self._lists = more_lists(self._waiting, self._lists)
+        needed[:] = 0
+
+    def _with_calls(self, constants: Constants) -> np.ndarray:
+        """The constants behind what the conditions are told by (succession_source)."""
+        if self._known is not constants:
+            calls = self._table.calls.copy()
+            calls[:, 1] += calls.size
+            self._ints = np.append(calls.ravel(), constants.ints)
+            self._known = constants
+        return self._ints
 
     def upkeep(self, events: Events, now: int) -> int:
         """Give back what nothing can need after `now`; the earliest end of an event still held."""
@@ -169,6 +245,12 @@ class Succession:
     def rename_events(self, names: np.ndarray, base: int) -> None:
         """Call event e names[e - base] from now on."""
         self.named_events[:] = names[self.named_events - base]
+
+
+def _leaves_of_atoms(leaves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Starts and members: the leaves of each atom."""
+    last = int(leaves[-1, 0]) if len(leaves) else -1
+    return np.searchsorted(leaves[:, 0], np.arange(last + 2)), leaves[:, 1].copy()
 
 
 def _rows(width: int) -> np.ndarray:

@@ -4,6 +4,14 @@ Events come in the stable order (end, start, arrival), a set of one end at a tim
 Operators work bottom up on each set: all they find ends now. Nothing that ends now can follow what
 also ends now, so an operator first serves its waiting instances and then lets the new ones wait.
 
+Only operators that an event can reach are visited: the leaves it touches, and the users of each
+operator that has found something. Those still to visit are bits of `active`, with a bit of `groups`
+for each word of it; operands have lower numbers than their users, so the lowest comes first.
+
+Arrays do not grow here: before an operator works, it is known how much room it needs at most. If
+that is not there, the function returns and is called again with larger arrays (`ROOM`). Numba
+counts references wherever a name may get another array, which took half of the time once.
+
 The function is compiled once, for every query; only a query's conditions are its own code, behind a
 function pointer (docs/decisions/0010). `operators` has a row for each operator (succession_shape.
 table), `extra` what does not fit into rows.
@@ -11,7 +19,8 @@ table), `extra` what does not fit into rows.
 
 from __future__ import annotations
 
-from numba import float64, int64, njit, types
+import numpy as np
+from numba import float64, int64, njit, types, uint64
 
 from cepheid.kernels.match_nodes import (
     ALIVE,
@@ -19,7 +28,6 @@ from cepheid.kernels.match_nodes import (
     END,
     ENDED,
     LENGTH,
-    MASK,
     NEXT,
     NO_KEY,
     NODE,
@@ -32,15 +40,16 @@ from cepheid.kernels.match_nodes import (
     failed,
     joined,
     latest,
+    length_of,
     mixed,
-    more_lists,
     order_of,
+    output_of,
     released,
+    renamed,
     same_stamps,
     sort_found,
     take_out,
-    wider,
-    written_out,
+    write_out,
 )
 from cepheid.kernels.succession_shape import (
     CAPPED,
@@ -50,46 +59,101 @@ from cepheid.kernels.succession_shape import (
     FIRST,
     FIRST_KEY,
     FLAGS,
+    FOLLOW,
     KIND,
-    LEAF,
     MERGE,
+    NO_VARIABLE,
     REPEAT,
     REPORTS,
     SECOND,
     SECOND_KEY,
+    SHIFT,
     SKIP,
     STARTS,
     TEST,
     TESTS,
     UNORDERED,
+    USERS,
 )
 
-DONE, UPKEEP, OUTPUT = range(3)
-"""Why it stopped: at the end, to have its arrays tidied, or with enough to deliver."""
+DONE, UPKEEP, OUTPUT, ROOM = range(4)
+"""Why it stopped: at the end, to have its arrays tidied, with enough to deliver, for more room."""
 
-NODES, RUNS, MATCHES, ROWS, WITNESSES, COUNTS = range(6)
-"""Places in `control`; the counts of waiting rows come last."""
+(
+    NODES,
+    RUNS,
+    MATCHES,
+    ROWS,
+    WITNESSES,
+    IS_RESUMED,
+    TOP,
+    SEEN,
+    NEEDED,
+) = range(9)
+"""Places in `control`; what is needed of each array comes next, then the counts of waiting rows."""
 
-TOUCHED, STARTED, FINISHED = range(3)
-"""Counters: instances looked at, instances that began to wait, matches found."""
+OF_NODES, OF_FOUND, OF_WAITING, OF_LISTS, OF_WITNESSES, OF_OUT, OF_ENDS, ARRAYS = range(8)
+"""The arrays that can become too small: what is needed of them, 0 if they are large enough."""
+
+COUNTS = NEEDED + ARRAYS
+
+TOUCHED, STARTED, FINISHED, VISITED, COUNTERS = range(5)
+"""Counters: instances looked at, instances that began to wait, matches, operators at work."""
 
 _FAR = 2**62
 
 CONDITION = int64(
     int64, int64[:, ::1], int64, int64, int64, int64[:, :], float64[:, :], int64[::1], float64[::1]
 )
-"""(which, nodes, m, q, base, facts, numbers, ci, cf): a truth value as 0 or 1, or a hash."""
+"""(call, nodes, m, q, base, facts, numbers, ci, cf): a truth value as 0 or 1, or a hash."""
 
 
-_TABLE, _LIST = int64[:, ::1], int64[::1]
-_SIGNATURE = types.Tuple((int64, int64, *[_TABLE] * 7))(  # type: ignore[no-untyped-call]
+_ONE, _SIX, _TWELVE, _LAST = np.uint64(1), np.uint64(6), np.uint64(12), np.uint64(63)
+_LOW_BIT = np.zeros(64, np.int64)
+_LOW_BIT[[(0x03F79D71B4CB0A89 << n) % 2**64 >> 58 for n in range(64)]] = np.arange(64)
+
+
+@njit(cache=True, nogil=True)
+def activate(operators, users, operator, active, groups):  # type: ignore[no-untyped-def]
+    """Note that the users of an operator have to be visited."""
+    for at in range(operators[operator, USERS], operators[operator + 1, USERS]):
+        user = np.uint64(users[at])
+        active[user >> _SIX] |= _ONE << (user & _LAST)
+        groups[user >> _TWELVE] |= _ONE << ((user >> _SIX) & _LAST)
+
+
+@njit(cache=True, nogil=True)
+def next_active(active, groups):  # type: ignore[no-untyped-def]
+    """The lowest operator that has to be visited, which is done with that; -1 for none."""
+    for group in range(groups.shape[0]):
+        if groups[group] != 0:
+            word = (np.uint64(group) << _SIX) + _lowest(groups[group])
+            operator = (word << _SIX) + _lowest(active[word])
+            active[word] &= active[word] - _ONE
+            if active[word] == 0:
+                groups[group] &= groups[group] - _ONE
+            return np.int64(operator)
+    return np.int64(-1)
+
+
+@njit(cache=True, nogil=True)
+def _lowest(bits):  # type: ignore[no-untyped-def]
+    """The number of the lowest bit that is set: de Bruijn's sequence tells it from its weight."""
+    weight = bits & (~bits + _ONE)
+    return np.uint64(_LOW_BIT[(weight * np.uint64(0x03F79D71B4CB0A89)) >> np.uint64(58)])
+
+
+_TABLE, _LIST, _BITS = int64[:, ::1], int64[::1], uint64[::1]
+_SIGNATURE = types.UniTuple(int64, 2)(  # type: ignore[no-untyped-call]
     types.FunctionType(CONDITION),
-    *(_TABLE, _LIST),  # operators, extra
-    *(_LIST, int64, int64, int64),  # order, begin, end, base
+    *(_TABLE, _LIST, _LIST),  # operators, extra, users
+    *(_LIST, _LIST, _LIST),  # order, touch_starts, touched
+    *(int64, int64, int64),  # begin, end, base
     *(int64[:, :], float64[:, :], _LIST, float64[::1]),  # facts, numbers, ci, cf
     *(int64, int64, int64),  # most, upkeep_at, output_at
     *(_LIST, _LIST, _TABLE, _LIST),  # counters, control, spans, heads
-    *[_TABLE] * 7,  # nodes to out_ends, as returned
+    *(_BITS, _BITS, _LIST),  # active, groups, visited
+    *[_TABLE] * 7,  # nodes to out_ends
 )
 
 
@@ -98,7 +162,10 @@ def work(  # type: ignore[no-untyped-def]
     condition,
     operators,
     extra,
+    users,
     order,
+    touch_starts,
+    touched,
     begin,
     end,
     base,
@@ -113,6 +180,9 @@ def work(  # type: ignore[no-untyped-def]
     control,
     spans,
     heads,
+    active,
+    groups,
+    visited,
     nodes,
     found,
     waiting,
@@ -121,64 +191,171 @@ def work(  # type: ignore[no-untyped-def]
     out,
     out_ends,
 ):
-    """Work on events order[begin:end]; where and why it stopped, and the arrays, which may grow."""
+    """Work on events order[begin:end]; where and why it stopped.
+
+    Event order[x] touches the leaves touched[touch_starts[x] : touch_starts[x + 1]].
+    """
     counts = control[COUNTS:]
     node_count = control[NODES]
     run = control[RUNS]
-    matches = 0
-    rows = 0
+    matches = control[MATCHES]
+    rows = control[ROWS]
     status = DONE
     i = begin
     while i < end:
-        if node_count >= upkeep_at:
-            status = UPKEEP
-            break
-        if rows >= output_at:
-            status = OUTPUT
-            break
+        is_resumed = control[IS_RESUMED]
+        top = control[TOP]
+        seen = control[SEEN]
+        control[IS_RESUMED] = 0
+        if not is_resumed:
+            if node_count >= upkeep_at:
+                status = UPKEEP
+                break
+            if rows >= output_at:
+                status = OUTPUT
+                break
         now = facts[END, order[i] - base]
         j = i + 1
         while j < end and facts[END, order[j] - base] == now:
             j += 1
-        top = 0
-        for k in range(operators.shape[0]):
-            spans[k, 0] = top
+        if not is_resumed:
+            top = touch_starts[j] - touch_starts[i]
+            control[NEEDED + OF_NODES] = node_count + top
+            control[NEEDED + OF_FOUND] = top
+            control[NEEDED + OF_LISTS] = counts[ALIVE] // 2
+            if (
+                node_count + top > nodes.shape[0]
+                or top > found.shape[0]
+                or counts[ALIVE] > 2 * lists.shape[0]
+            ):
+                status = ROOM
+                break
+            # Leaves depend on nothing: first how much each of them finds, then where, then what.
+            top = 0
+            seen = 0
+            for at in range(touch_starts[i], touch_starts[j]):
+                leaf = touched[at]
+                if spans[leaf, 1] == 0:
+                    visited[seen] = leaf
+                    seen += 1
+                spans[leaf, 1] += 1
+            for at in range(seen):
+                leaf = visited[at]
+                size = spans[leaf, 1]
+                spans[leaf, 0] = top
+                spans[leaf, 1] = top
+                top += size
+                activate(operators, users, leaf, active, groups)
+            for x in range(i, j):
+                event = order[x]
+                for at in range(touch_starts[x], touch_starts[x + 1]):
+                    leaf = touched[at]
+                    place = spans[leaf, 1]
+                    spans[leaf, 1] = place + 1
+                    nodes[node_count, 0] = -1
+                    nodes[node_count, 1] = operators[leaf, SECOND]
+                    nodes[node_count, 2] = event
+                    found[place, 0] = node_count
+                    found[place, 1] = facts[START, event - base]
+                    found[place, 2] = 1
+                    node_count += 1
+        while True:
+            k = next_active(active, groups)
+            if k < 0:
+                break
             kind = operators[k, KIND]
             first = operators[k, FIRST]
-            if kind == LEAF:
-                nodes = wider(nodes, node_count + j - i)
-                found = wider(found, top + j - i)
-                for x in range(i, j):
-                    event = order[x]
-                    if facts[MASK, event - base] & first:
-                        nodes[node_count, 0] = -1
-                        nodes[node_count, 1] = operators[k, SECOND]
-                        nodes[node_count, 2] = event
-                        found[top, 0] = node_count
-                        found[top, 1] = facts[START, event - base]
-                        found[top, 2] = 1
-                        node_count += 1
-                        top += 1
+            second = operators[k, SECOND]
+            extras = operators[k, EXTRAS]
+            # What waiting instances are served with (u to last), what then waits (begins to ends),
+            # and how much room all this may need.
+            u = last = begins = ends = 0
+            more_nodes = more_found = more_waiting = more_witnesses = 0
+            if kind == FOLLOW or kind == REPEAT:
+                u, last = spans[second, 0], spans[second, 1]
+                begins, ends = spans[first, 0], spans[first, 1]
+                for x in range(u, last):
+                    q = found[x, 0]
+                    code = mixed(0, k)
+                    if operators[k, SECOND_KEY] >= 0:
+                        code = mixed(
+                            code,
+                            condition(
+                                operators[k, SECOND_KEY],
+                                nodes,
+                                q,
+                                q,
+                                base,
+                                facts,
+                                numbers,
+                                ci,
+                                cf,
+                            ),
+                        )
+                    found[x, 3] = code
+                    row = lists[code & (lists.shape[0] - 1), 0] if code != NO_KEY else -1
+                    length = length_of(nodes, q)
+                    while row >= 0 and waiting[row, ENDED] < found[x, 1]:
+                        more_found += 1
+                        more_nodes += length
+                        row = waiting[row, NEXT]
+                more_waiting = ends - begins
+                if kind == REPEAT:
+                    more_waiting += more_found
+                    more_found += ends - begins
             elif kind == MERGE:
-                for each in range(operators[k, EXTRAS]):
-                    of = extra[operators[k, EXTRA] + each]
-                    found = wider(found, top + spans[of, 1] - spans[of, 0])
+                for each in range(extras // 2):
+                    at = operators[k, EXTRA] + 2 * each
+                    of = extra[at]
+                    more_found += spans[of, 1] - spans[of, 0]
+                    if extra[at + 1] >= 0:
+                        for x in range(spans[of, 0], spans[of, 1]):
+                            more_nodes += length_of(nodes, found[x, 0])
+            else:  # TESTS and EXCLUDE
+                more_found = spans[first, 1] - spans[first, 0]
+                if kind == EXCLUDE:
+                    more_witnesses = spans[second, 1] - spans[second, 0]
+                    if operators[k, FLAGS] & REPORTS:
+                        for x in range(spans[first, 0], spans[first, 1]):
+                            more_nodes += length_of(nodes, found[x, 0]) + 1
+            if (
+                node_count + more_nodes > nodes.shape[0]
+                or top + more_found > found.shape[0]
+                or counts[USED] + more_waiting > waiting.shape[0]
+                or control[WITNESSES] + more_witnesses > witnesses.shape[0]
+            ):
+                control[NEEDED + OF_NODES] = node_count + more_nodes
+                control[NEEDED + OF_FOUND] = top + more_found
+                control[NEEDED + OF_WAITING] = counts[USED] + more_waiting
+                control[NEEDED + OF_WITNESSES] = control[WITNESSES] + more_witnesses
+                place = np.uint64(k)
+                active[place >> _SIX] |= _ONE << (place & _LAST)
+                groups[place >> _TWELVE] |= _ONE << ((place >> _SIX) & _LAST)
+                status = ROOM
+                break
+            visited[seen] = k
+            seen += 1
+            spans[k, 0] = top
+            if kind == MERGE:
+                for each in range(extras // 2):
+                    of = extra[operators[k, EXTRA] + 2 * each]
+                    names = extra[operators[k, EXTRA] + 2 * each + 1]
                     for x in range(spans[of, 0], spans[of, 1]):
                         copy_finding(found, x, top)
+                        if names >= 0:
+                            node_count = renamed(nodes, node_count, found[x, 0], extra, names) + 1
+                            found[top, 0] = node_count - 1
                         top += 1
             elif kind == TESTS:
-                found = wider(found, top + spans[first, 1] - spans[first, 0])
                 for x in range(spans[first, 0], spans[first, 1]):
                     m = found[x, 0]
                     if condition(operators[k, TEST], nodes, m, m, base, facts, numbers, ci, cf):
                         copy_finding(found, x, top)
                         top += 1
             elif kind == EXCLUDE:
-                second = operators[k, SECOND]
                 for x in range(spans[second, 0], spans[second, 1]):
                     row = control[WITNESSES]
                     control[WITNESSES] += 1
-                    witnesses = wider(witnesses, row + 1)
                     q = found[x, 0]
                     witnesses[row, 0] = q
                     witnesses[row, 1] = found[x, 1]
@@ -186,11 +363,10 @@ def work(  # type: ignore[no-untyped-def]
                     witnesses[row, 3] = facts[START, nodes[q, 2] - base]
                     witnesses[row, 4] = heads[k]
                     heads[k] = row
-                found = wider(found, top + spans[first, 1] - spans[first, 0])
                 for x in range(spans[first, 0], spans[first, 1]):
                     m = found[x, 0]
                     since = -_FAR
-                    for each in range(operators[k, EXTRAS]):
+                    for each in range(extras):
                         event = latest(nodes, m, extra[operators[k, EXTRA] + each])
                         if event >= 0:
                             since = max(since, facts[END, event - base])
@@ -220,154 +396,135 @@ def work(  # type: ignore[no-untyped-def]
                         copy_finding(found, x, top)
                         top += 1
                     elif operators[k, FLAGS] & REPORTS:
-                        nodes = wider(nodes, 2 * node_count + 2)
                         node_count = failed(nodes, node_count, m, fatal) + 1
                         found[top, 0] = node_count - 1
                         found[top, 1] = now
                         found[top, 2] = 1
                         top += 1
-            else:  # FOLLOW and REPEAT: instances wait for their successors
-                second = operators[k, SECOND]
-                u, last = spans[second, 0], spans[second, 1]
-                if last - u > 1 and operators[k, FLAGS] & UNORDERED:
-                    sort_found(found, u, last, nodes, facts, base)
-                while u < last:
-                    v = same_stamps(found, u, last, nodes, facts, base)
-                    run += 1
-                    for x in range(u, v):
-                        q = found[x, 0]
-                        start = found[x, 1]
-                        code = mixed(0, k)
-                        if operators[k, SECOND_KEY] >= 0:
-                            code = mixed(
-                                code,
-                                condition(
-                                    operators[k, SECOND_KEY],
-                                    nodes,
-                                    q,
-                                    q,
-                                    base,
-                                    facts,
-                                    numbers,
-                                    ci,
-                                    cf,
-                                ),
+            # Waiting instances get their successors.
+            if last - u > 1 and operators[k, FLAGS] & UNORDERED:
+                sort_found(found, u, last, nodes, facts, base)
+            while u < last:
+                v = same_stamps(found, u, last, nodes, facts, base)
+                run += 1
+                for x in range(u, v):
+                    q = found[x, 0]
+                    start = found[x, 1]
+                    code = found[x, 3]
+                    bucket = code & (lists.shape[0] - 1)
+                    # The earliest stand first: behind one that q does not follow, it follows none.
+                    # What is undefined follows nothing.
+                    before = -1
+                    row = lists[bucket, 0] if code != NO_KEY else -1
+                    while row >= 0 and waiting[row, ENDED] < start:
+                        counters[TOUCHED] += 1
+                        if waiting[row, DEADLINE] < now:
+                            row = take_out(waiting, lists, counts, bucket, before, row)
+                            continue
+                        m = waiting[row, NODE]
+                        if waiting[row, OPERATOR] == k and (
+                            operators[k, SKIP] < 0
+                            or condition(
+                                operators[k, SKIP], nodes, m, q, base, facts, numbers, ci, cf
                             )
-                            if code == NO_KEY:
-                                continue
-                        bucket = code & (lists.shape[0] - 1)
-                        before = -1
-                        row = lists[bucket, 0]
-                        # The earliest stand first: behind one that q does not follow, it follows
-                        # none.
-                        while row >= 0 and waiting[row, ENDED] < start:
-                            counters[TOUCHED] += 1
-                            if waiting[row, DEADLINE] < now:
+                        ):
+                            if operators[k, TEST] < 0 or condition(
+                                operators[k, TEST], nodes, m, q, base, facts, numbers, ci, cf
+                            ):
+                                shift = operators[k, SHIFT]
+                                node_count = joined(nodes, node_count, m, q, shift) + 1
+                                beginning = m
+                                while nodes[beginning, 0] >= 0:
+                                    beginning = nodes[beginning, 0]
+                                found[top, 0] = node_count - 1
+                                found[top, 1] = facts[START, nodes[beginning, 2] - base]
+                                found[top, 2] = waiting[row, LENGTH] + 1
+                                top += 1
+                            if v - u == 1:
                                 row = take_out(waiting, lists, counts, bucket, before, row)
                                 continue
-                            m = waiting[row, NODE]
-                            if waiting[row, OPERATOR] == k and (
-                                operators[k, SKIP] < 0
-                                or condition(
-                                    operators[k, SKIP], nodes, m, q, base, facts, numbers, ci, cf
-                                )
-                            ):
-                                if operators[k, TEST] < 0 or condition(
-                                    operators[k, TEST], nodes, m, q, base, facts, numbers, ci, cf
-                                ):
-                                    nodes = wider(nodes, 2 * node_count + 2)
-                                    found = wider(found, top + 1)
-                                    node_count = joined(nodes, node_count, m, q) + 1
-                                    begins = m
-                                    while nodes[begins, 0] >= 0:
-                                        begins = nodes[begins, 0]
-                                    found[top, 0] = node_count - 1
-                                    found[top, 1] = facts[START, nodes[begins, 2] - base]
-                                    found[top, 2] = waiting[row, LENGTH] + 1
-                                    top += 1
-                                if v - u == 1:
-                                    row = take_out(waiting, lists, counts, bucket, before, row)
-                                    continue
-                                # Simultaneous successors share it: it goes when all had it.
-                                waiting[row, TAKEN] = run
-                            before = row
-                            row = waiting[row, NEXT]
-                    if v - u > 1:
-                        for x in range(u, v):
-                            q = found[x, 0]
-                            code = mixed(0, k)
-                            if operators[k, SECOND_KEY] >= 0:
-                                code = mixed(
-                                    code,
-                                    condition(
-                                        operators[k, SECOND_KEY],
-                                        nodes,
-                                        q,
-                                        q,
-                                        base,
-                                        facts,
-                                        numbers,
-                                        ci,
-                                        cf,
-                                    ),
-                                )
-                            if code != NO_KEY:
-                                released(waiting, lists, counts, code & (lists.shape[0] - 1), run)
-                    u = v
-                source = first
-                if kind == REPEAT:
-                    found = wider(found, top + spans[first, 1] - spans[first, 0])
-                    for x in range(spans[first, 0], spans[first, 1]):
-                        if operators[k, STARTS] < 0 or condition(
-                            operators[k, STARTS],
-                            nodes,
-                            -1,
-                            found[x, 0],
-                            base,
-                            facts,
-                            numbers,
-                            ci,
-                            cf,
-                        ):
-                            copy_finding(found, x, top)
-                            found[top, 2] = 1
-                            top += 1
-                    spans[k, 1] = top
-                    source = k
-                for x in range(spans[source, 0], spans[source, 1]):
-                    m = found[x, 0]
-                    if operators[k, FLAGS] & CAPPED and found[x, 2] >= most:
+                            # Simultaneous successors share it: it goes when all had it.
+                            waiting[row, TAKEN] = run
+                        before = row
+                        row = waiting[row, NEXT]
+                if v - u > 1:
+                    for x in range(u, v):
+                        if found[x, 3] != NO_KEY:
+                            bucket = found[x, 3] & (lists.shape[0] - 1)
+                            released(waiting, lists, counts, bucket, run)
+                u = v
+            # New instances wait: of an iteration, all of its runs.
+            if kind == REPEAT:
+                for x in range(spans[first, 0], spans[first, 1]):
+                    if operators[k, STARTS] < 0 or condition(
+                        operators[k, STARTS],
+                        nodes,
+                        -1,
+                        found[x, 0],
+                        base,
+                        facts,
+                        numbers,
+                        ci,
+                        cf,
+                    ):
+                        copy_finding(found, x, top)
+                        found[top, 2] = 1
+                        top += 1
+                begins, ends = spans[k, 0], top
+            for x in range(begins, ends):
+                m = found[x, 0]
+                if operators[k, FLAGS] & CAPPED and found[x, 2] >= most:
+                    continue
+                code = mixed(0, k)
+                if operators[k, FIRST_KEY] >= 0:
+                    code = mixed(
+                        code,
+                        condition(
+                            operators[k, FIRST_KEY], nodes, m, m, base, facts, numbers, ci, cf
+                        ),
+                    )
+                    if code == NO_KEY:
+                        continue  # it equals nothing, so nothing follows it
+                deadline = -_FAR if extras else _FAR
+                limit = _FAR
+                for each in range(extras // 2):
+                    at = operators[k, EXTRA] + 2 * each
+                    if extra[at] == NO_VARIABLE:
+                        deadline = max(deadline, limit)
+                        limit = _FAR
                         continue
-                    code = mixed(0, k)
-                    if operators[k, FIRST_KEY] >= 0:
-                        code = mixed(
-                            code,
-                            condition(
-                                operators[k, FIRST_KEY], nodes, m, m, base, facts, numbers, ci, cf
-                            ),
-                        )
-                        if code == NO_KEY:
-                            continue  # it equals nothing, so nothing follows it
-                    deadline = _FAR
-                    for each in range(operators[k, EXTRAS] // 2):
-                        at = operators[k, EXTRA] + 2 * each
-                        event = latest(nodes, m, extra[at])
-                        if event >= 0:
-                            deadline = min(deadline, facts[END, event - base] + extra[at + 1])
-                    waiting = wider(waiting, counts[USED] + 1)
-                    if counts[ALIVE] > 2 * lists.shape[0]:
-                        lists = more_lists(waiting, lists)
-                    counters[STARTED] += 1
-                    admit(waiting, lists, counts, k, code, m, now, deadline, found[x, 2])
+                    event = latest(nodes, m, extra[at])
+                    if event >= 0:
+                        limit = min(limit, facts[END, event - base] + extra[at + 1])
+                counters[STARTED] += 1
+                admit(waiting, lists, counts, k, code, m, now, deadline, found[x, 2])
             spans[k, 1] = top
-        root = operators.shape[0] - 1
-        counters[FINISHED] += spans[root, 1] - spans[root, 0]
-        out, out_ends, matches, rows = written_out(
-            nodes, found, spans[root, 0], spans[root, 1], out, out_ends, matches, rows
-        )
+            if spans[k, 0] < top:
+                activate(operators, users, k, active, groups)
+        more_matches = more_rows = 0
+        if status == DONE:
+            more_matches, more_rows = output_of(nodes, found, operators, spans, visited, seen)
+            if matches + more_matches > out_ends.shape[0] or rows + more_rows > out.shape[0]:
+                control[NEEDED + OF_ENDS] = matches + more_matches
+                control[NEEDED + OF_OUT] = rows + more_rows
+                status = ROOM
+        if status == ROOM:
+            control[IS_RESUMED] = 1
+            control[TOP] = top
+            control[SEEN] = seen
+            break
+        if more_matches:
+            counters[FINISHED] += more_matches
+            write_out(nodes, found, operators, spans, visited, seen, out, out_ends, matches, rows)
+            matches += more_matches
+            rows += more_rows
+        counters[VISITED] += seen
+        for at in range(seen):
+            spans[visited[at], 0] = 0
+            spans[visited[at], 1] = 0
         i = j
     control[NODES] = node_count
     control[RUNS] = run
     control[MATCHES] = matches
     control[ROWS] = rows
-    return i, status, nodes, found, waiting, lists, witnesses, out, out_ends
+    return i, status

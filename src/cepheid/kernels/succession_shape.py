@@ -1,7 +1,8 @@
 """What a kernel of NEXT's operators looks like: the operators in the order in which they work.
 
-Operators are numbered from 0, operands before those that use them; the last one is the root. All of
-them work on the events of one end at a time (SPEC A1.4: "the next stable set of events").
+Operators are numbered from 0, operands before those that use them. What an operator finds may be
+used by several others, of several queries; those whose findings are matches are the roots. All work
+on the events of one end at a time (SPEC A1.4: "the next stable set of events").
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ import numpy as np
 class Condition:
     """The body of a generated function over `m` (bound so far) and `q` (what comes next).
 
-    `lines` fetch what `answer` uses. The planner writes both (planner.succession_conditions).
+    `lines` fetch what `answer` uses. The planner writes both (planner.succession_conditions). They
+    count constants from places of their own, so that conditions that differ in nothing else share
+    one text.
     """
 
     lines: tuple[str, ...]
     answer: str
+    first_int: int = 0
+    first_float: int = 0
 
     @property
     def is_true(self) -> bool:
@@ -33,17 +38,22 @@ ALWAYS = Condition((), "True")
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """Events whose mask has `bit`, bound to variable number `variable`."""
+    """Events that touch atom number `atom`, bound to variable number `variable`."""
 
-    bit: int
+    atom: int
     variable: int
 
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """What any of the operators finds."""
+    """What any of the operators finds.
+
+    `renamings` tell for each of them what its variables 0, 1, ... are called here; one that is
+    empty lets them be.
+    """
 
     operands: tuple[int, ...]
+    renamings: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +78,9 @@ class Follow:
 
     `first_key` and `second_key` give a hash of what `skip` compares for equality; `skip` itself is
     tested too, so that hashes may collide. `may_be_unordered` says that what `second` finds has to
-    be put in the stable order first.
+    be put in the stable order first. An instance is let go when all groups of `deadlines` are over,
+    each with its earliest one; without a group it waits for ever. The variables of what follows are
+    called `shift` more here.
     """
 
     first: int
@@ -77,8 +89,9 @@ class Follow:
     test: Condition
     first_key: Condition
     second_key: Condition
-    deadlines: tuple[Deadline, ...]
+    deadlines: tuple[tuple[Deadline, ...], ...]
     may_be_unordered: bool
+    shift: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +127,27 @@ class Exclude:
 Operator: TypeAlias = Leaf | Merge | Test | Follow | Repeat | Exclude
 
 
+def operands_of(operator: Operator) -> tuple[int, ...]:
+    """The operators whose findings an operator reads."""
+    match operator:
+        case Leaf():
+            return ()
+        case Merge():
+            return operator.operands
+        case Follow():
+            return (operator.first, operator.second)
+        case Exclude():
+            return (operator.operand, operator.negated)
+        case Test() | Repeat():
+            return (operator.operand,)
+
+
 @dataclass(frozen=True, slots=True)
 class SuccessionShape:
-    """The operators, operands before those that use them; the last one is the root."""
+    """The operators, operands before those that use them, and those whose findings are matches."""
 
     operators: tuple[Operator, ...]
+    roots: tuple[int, ...]
 
 
 # -- as a table, for the kernel -------------------------------------------------------------------
@@ -136,65 +165,140 @@ LEAF, MERGE, TESTS, FOLLOW, REPEAT, EXCLUDE = range(6)
     FLAGS,
     EXTRA,
     EXTRAS,
+    SHIFT,
+    USERS,
     TABLE_WIDTH,
-) = range(12)
-"""The columns of the table: operands by number, conditions by number (-1: always true)."""
+) = range(14)
+"""The columns of the table: operands by number, conditions by number (-1: always true).
 
-UNORDERED, CAPPED, REPORTS = 1, 2, 4
+The operators that use this one are users[row[USERS]] to users[next row[USERS]].
+"""
+
+UNORDERED, CAPPED, REPORTS, ROOT = 1, 2, 4, 8
+
+NO_VARIABLE = -1
+"""In place of a variable: the end of a group of deadlines."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorTable:
-    """The operators as rows, what does not fit into them, and the conditions that rows number."""
+    """The operators as rows, with an empty one behind them, and what does not fit into rows.
+
+    `conditions` are the distinct texts; `calls` has a row for each condition of an operator: its
+    text, and where its constants begin. `leaves` are pairs of atom and operator, sorted.
+    """
 
     rows: np.ndarray
     extra: np.ndarray
+    users: np.ndarray
+    leaves: np.ndarray
     conditions: tuple[Condition, ...]
+    calls: np.ndarray
 
 
 def table(shape: SuccessionShape) -> OperatorTable:
     """The operators as the kernel reads them."""
-    rows = np.full((len(shape.operators), TABLE_WIDTH), -1, np.int64)
-    extra: list[int] = []
-    conditions: dict[Condition, int] = {}
+    return _TableBuilder(shape).table()
 
-    def number(condition: Condition) -> int:
-        return -1 if condition.is_true else conditions.setdefault(condition, len(conditions))
 
-    def more(values: tuple[int, ...]) -> dict[int, int]:
-        extra.extend(values)
-        return {EXTRA: len(extra) - len(values), EXTRAS: len(values)}
+class _TableBuilder:
+    def __init__(self, shape: SuccessionShape) -> None:
+        self._shape = shape
+        self._extra: list[int] = []
+        self._texts: dict[Condition, int] = {}
+        self._calls: dict[Condition, int] = {}
 
-    for row, operator in zip(rows, shape.operators, strict=True):
-        row[FLAGS] = row[EXTRAS] = 0
-        cells: dict[int, int]
+    def table(self) -> OperatorTable:
+        operators = self._shape.operators
+        rows = np.full((len(operators) + 1, TABLE_WIDTH), -1, np.int64)
+        users: list[list[int]] = [[] for _ in operators]
+        leaves = []
+        for number, (row, operator) in enumerate(zip(rows, operators, strict=False)):
+            row[FLAGS] = row[EXTRAS] = row[SHIFT] = 0
+            for column, value in self._cells(operator).items():
+                row[column] = value
+            for operand in dict.fromkeys(operands_of(operator)):
+                users[operand].append(number)
+            if isinstance(operator, Leaf):
+                leaves.append((operator.atom, number))
+        for root in self._shape.roots:
+            rows[root, FLAGS] |= ROOT
+        rows[:, USERS] = np.cumsum([0, *map(len, users)])
+        calls = [(self._texts[_text(c)], c.first_int, c.first_float) for c in self._calls]
+        return OperatorTable(
+            rows,
+            np.array(self._extra or [0], np.int64),
+            np.array([n for each in users for n in each] or [0], np.int64),
+            np.array(sorted(leaves), np.int64).reshape(-1, 2),
+            tuple(self._texts),
+            np.array(calls, np.int64).reshape(-1, 3),
+        )
+
+    def _number(self, condition: Condition) -> int:
+        if condition.is_true:
+            return -1
+        self._texts.setdefault(_text(condition), len(self._texts))
+        return self._calls.setdefault(condition, len(self._calls))
+
+    def _more(self, values: list[int]) -> dict[int, int]:
+        self._extra.extend(values)
+        return {EXTRA: len(self._extra) - len(values), EXTRAS: len(values)}
+
+    def _cells(self, operator: Operator) -> dict[int, int]:
+        number = self._number
         match operator:
-            case Leaf(bit, variable):
-                cells = {KIND: LEAF, FIRST: 1 << bit, SECOND: variable}
-            case Merge(operands):
-                cells = {KIND: MERGE, **more(operands)}
+            case Leaf():
+                return {KIND: LEAF, SECOND: operator.variable}
+            case Merge():
+                return {KIND: MERGE, **self._merged(operator)}
             case Test():
-                cells = {KIND: TESTS, FIRST: operator.operand, TEST: number(operator.condition)}
+                return {
+                    KIND: TESTS,
+                    FIRST: operator.operand,
+                    TEST: number(operator.condition),
+                }
             case Follow():
-                waits = tuple(n for d in operator.deadlines for n in (d.variable, d.window))
+                waits = [
+                    n
+                    for group in operator.deadlines
+                    for each in (*group, Deadline(NO_VARIABLE, 0))
+                    for n in (each.variable, each.window)
+                ]
                 cells = {KIND: FOLLOW, FIRST: operator.first, SECOND: operator.second}
-                cells |= more(waits)
+                return cells | self._more(waits) | self._waits(operator) | {SHIFT: operator.shift}
             case Repeat():
                 cells = {KIND: REPEAT, FIRST: operator.operand, SECOND: operator.operand}
-                cells |= {STARTS: number(operator.start)}
+                return cells | {STARTS: number(operator.start)} | self._waits(operator)
             case Exclude():
                 cells = {KIND: EXCLUDE, FIRST: operator.operand, SECOND: operator.negated}
-                cells |= {TEST: number(operator.condition), **more(operator.since)}
-                cells |= {FLAGS: REPORTS if operator.reports else 0}
+                cells |= {TEST: number(operator.condition), **self._more(list(operator.since))}
+                return cells | {FLAGS: REPORTS if operator.reports else 0}
             case _:
                 assert_never(operator)
-        if isinstance(operator, Follow | Repeat):
-            flags = (UNORDERED if operator.may_be_unordered else 0) | (
-                CAPPED if isinstance(operator, Repeat) and operator.is_capped else 0
-            )
-            cells |= {SKIP: number(operator.skip), TEST: number(operator.test), FLAGS: flags}
-            cells |= {FIRST_KEY: number(operator.first_key)}
-            cells |= {SECOND_KEY: number(operator.second_key)}
-        for column, value in cells.items():
-            row[column] = value
-    return OperatorTable(rows, np.array(extra or [0], np.int64), tuple(conditions))
+
+    def _merged(self, operator: Merge) -> dict[int, int]:
+        """Pairs of an operand and where its renaming begins, -1 for none."""
+        places = []
+        for renaming in operator.renamings:
+            places.append(len(self._extra) if renaming else -1)
+            self._extra.extend(renaming)
+        pairs = zip(operator.operands, places, strict=True)
+        return self._more([n for pair in pairs for n in pair])
+
+    def _waits(self, operator: Follow | Repeat) -> dict[int, int]:
+        """The columns of operators whose instances wait."""
+        flags = (UNORDERED if operator.may_be_unordered else 0) | (
+            CAPPED if isinstance(operator, Repeat) and operator.is_capped else 0
+        )
+        return {
+            SKIP: self._number(operator.skip),
+            TEST: self._number(operator.test),
+            FLAGS: flags,
+            FIRST_KEY: self._number(operator.first_key),
+            SECOND_KEY: self._number(operator.second_key),
+        }
+
+
+def _text(condition: Condition) -> Condition:
+    """The condition as its text alone."""
+    return Condition(condition.lines, condition.answer)

@@ -1,4 +1,4 @@
-"""The source of a query's conditions on successors: one function, told which one is meant."""
+"""The source of conditions on successors: one function, told which one is meant."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ from cepheid.kernels.succession_shape import Condition
 
 
 def condition_source(conditions: tuple[Condition, ...]) -> str:
-    """The module text; each condition returns a truth value, or a hash, as an integer."""
+    """The module text; each condition returns a truth value, or a hash, as an integer.
+
+    A call is told by its number: `ci` begins with three cells for each, which text is meant and
+    where the constants of it begin.
+    """
     lines = [
         "from cepheid.kernels.succession_run import CONDITION",
         "",
         "@numba.njit(CONDITION, cache=True, nogil=True)",
-        "def condition(which, nodes, m, q, base, facts, numbers, ci, cf):",
+        "def condition(call, nodes, m, q, base, facts, numbers, ci, cf):",
+        "    which, i0, f0 = ci[3 * call], ci[3 * call + 1], ci[3 * call + 2]",
     ]
     for number, condition in enumerate(conditions):
         lines.append(f"    if which == {number}:")

@@ -123,6 +123,7 @@ class KernelSource:
 
     `name_of` gives the text that reads an attribute: int64, float64 for FLOAT, a code for STRING.
     `may_be_undefined` and `may_be_absent` let checks go where the planner knows the column.
+    Constants are counted from `first_int` and `first_float` on, texts such as "i0 + ".
     A kernel cannot raise: under `Absent.ERROR` the caller has to `check_present` beforehand.
 
     >>> source = KernelSource(lambda v, n: f"{n}[i]", lambda v, n: ScalarType.INT)
@@ -138,6 +139,8 @@ class KernelSource:
     may_be_absent: Callable[[str, str], bool] = _perhaps
     int_constants: list[int | StringConstant] = field(default_factory=list)
     float_constants: list[float] = field(default_factory=list)
+    first_int: str = ""
+    first_float: str = ""
 
     def predicate(self, expression: Expression, absent: Absent) -> str:
         """Source text of a boolean expression for a native condition."""
@@ -248,12 +251,12 @@ class KernelSource:
                 return _UNDEFINED
             case ScalarType.FLOAT:
                 self.float_constants.append(float(literal_number(literal)))
-                return _Value(f"cf[{len(self.float_constants) - 1}]", kind, True)
+                return _Value(f"cf[{self.first_float}{len(self.float_constants) - 1}]", kind, True)
             case ScalarType.STRING:
                 self.int_constants.append(StringConstant(str(literal.value)))
             case _:
                 self.int_constants.append(int(literal_number(literal)))
-        return _Value(f"ci[{len(self.int_constants) - 1}]", kind, True)
+        return _Value(f"ci[{self.first_int}{len(self.int_constants) - 1}]", kind, True)
 
 
 def _checked_int_comparison(op: str, left: _Value, right: _Value) -> str | None:

@@ -43,9 +43,10 @@ class Conditions:
     """Writes the conditions of one kernel and collects the columns and constants they read.
 
     `computed` are tests of single events that a kernel cannot take: they become columns of 0 and 1.
+    What a variable is called in a chain depends on the operator, and on the side: `bound` tells it
+    for the match so far, `coming` for what follows, whose variables these are.
     """
 
-    numbers: Mapping[str, int]
     type_of_column: TypeOf
     whole: dict[str, int] = field(default_factory=dict)
     real: dict[str, int] = field(default_factory=dict)
@@ -53,31 +54,45 @@ class Conditions:
     ints: list[int | StringConstant] = field(default_factory=list)
     floats: list[float] = field(default_factory=list)
 
-    def condition(self, expression: Expression, coming: frozenset[str]) -> Condition:
-        """A condition on a match and what follows it; `coming` are the latter's variables."""
+    def condition(
+        self, expression: Expression, bound: Mapping[str, int], coming: Mapping[str, int]
+    ) -> Condition:
+        """A condition on a match and what follows it."""
         if expression == And(()):
             return ALWAYS
-        body = _Body(self, coming)
-        answer = body.truth(expression)
-        return Condition(tuple(body.lines), answer)
+        body = _Body(self, bound, coming)
+        return self._written(body, body.truth(expression))
 
-    def key(self, equalities: tuple[Equality, ...], *, of_bound: bool) -> Condition:
+    def key(
+        self, equalities: tuple[Equality, ...], numbers: Mapping[str, int], *, of_bound: bool
+    ) -> Condition:
         """A hash of the values that equalities compare, on one of their sides."""
         if not equalities:
             return ALWAYS
-        side = "m" if of_bound else "q"
-        body = _Body(self, frozenset())
+        body = _Body(self, *((numbers, {}) if of_bound else ({}, numbers)))
         answer = "0"
         for each in equalities:
             attribute = each.bound if of_bound else each.coming
-            name = body.value(attribute.variable, attribute.name, side)
+            name = body.value(attribute.variable, attribute.name)
             # Compared with a float, an integer is one: both sides must fall together.
             kinds = [self.type_of(side.name) for side in (each.bound, each.coming)]
             if ScalarType.FLOAT in kinds:
                 is_float = self.type_of(attribute.name) is ScalarType.FLOAT
                 name = f"whole({name if is_float else f'to_float({name})'})"
             answer = f"mixed({answer}, {name})"
-        return Condition(tuple(body.lines), answer)
+        return self._written(body, answer)
+
+    def _written(self, body: _Body, answer: str) -> Condition:
+        """The condition of a body, whose constants join those of the kernel."""
+        first_int, first_float = len(self.ints), len(self.floats)
+        self.ints += body.ints
+        self.floats += body.floats
+        return Condition(
+            tuple(body.lines),
+            answer,
+            first_int if body.ints else 0,
+            first_float if body.floats else 0,
+        )
 
     def type_of(self, name: str) -> ScalarType:
         """The type of a column, or of a computed test."""
@@ -115,17 +130,22 @@ class Conditions:
 class _Body:
     """One function under construction."""
 
-    def __init__(self, of: Conditions, coming: frozenset[str]) -> None:
+    def __init__(self, of: Conditions, bound: Mapping[str, int], coming: Mapping[str, int]) -> None:
         self.of = of
         self.lines: list[str] = []
+        self.ints: list[int | StringConstant] = []
+        self.floats: list[float] = []
+        self._bound = bound
         self._coming = coming
         self._known: set[str] = set()
         self._names = 0
         self._source = KernelSource(
             self._name_of,
             lambda _, name: of.type_of(name),
-            int_constants=of.ints,
-            float_constants=of.floats,
+            int_constants=self.ints,
+            float_constants=self.floats,
+            first_int="i0 + ",
+            first_float="f0 + ",
         )
 
     def truth(self, expression: Expression) -> str:
@@ -169,7 +189,7 @@ class _Body:
         answer = f"b{self._fresh()}"
         names = sorted(name for v, name in attributes(plain) if v == mark + variable)
         text = self._source.predicate(self._native(plain), Absent.FALSE)
-        number = self.of.numbers[variable]
+        number = self._bound[variable]
         self.lines.append(f"{answer} = True")
         if kind is Previous:
             self.lines += [f"e = latest(nodes, m, {number})", "if e >= 0:"]
@@ -185,13 +205,10 @@ class _Body:
 
     def _apart(self, atom: Apart) -> str:
         assert isinstance(atom.window, int)
-        self.of.ints.append(atom.window)
-        first, second = (
-            self._event(variable, "q" if variable in self._coming else "m")
-            for variable in (atom.first, atom.second)
-        )
+        self.ints.append(atom.window)
+        first, second = (self._event(variable) for variable in (atom.first, atom.second))
         distance = f"abs(facts[END, {second} - base] - facts[END, {first} - base])"
-        within = f"{distance} <= ci[{len(self.of.ints) - 1}]"
+        within = f"{distance} <= ci[i0 + {len(self.ints) - 1}]"
         return f"({first} >= 0 and {second} >= 0 and {within})"
 
     def _native(self, atom: Expression) -> Expression:
@@ -208,31 +225,33 @@ class _Body:
         name = self.of.computed_test(atom)
         return Compare("=", Attribute(variable, name), Literal(1))
 
-    def value(self, variable: str, name: str, side: str) -> str:
+    def value(self, variable: str, name: str) -> str:
         """The local name of an attribute of the last event of a variable in `m` or `q`."""
-        local = f"v{self.of.numbers[variable]}_{self.of.place(name)}"
+        event = self._event(variable)
+        local = f"v{event}_{self.of.place(name)}"
         if local not in self._known:
             self._known.add(local)
-            event = self._event(variable, side)
             self.lines.append(f"{local} = {self._fetched(name, event)}")
         return local
 
-    def _event(self, variable: str, side: str) -> str:
+    def _event(self, variable: str) -> str:
         """The local name of the last event of a variable in `m` or `q`, below 0 for none."""
-        event = f"e{self.of.numbers[variable]}"
+        side = "q" if variable in self._coming else "m"
+        number = (self._coming if side == "q" else self._bound)[variable]
+        event = f"{side}{number}"
         if event not in self._known:
             self._known.add(event)
-            self.lines.append(f"{event} = latest(nodes, {side}, {self.of.numbers[variable]})")
+            self.lines.append(f"{event} = latest(nodes, {side}, {number})")
         return event
 
     def _name_of(self, variable: str, name: str) -> str:
         if variable[0] in (_LAST, _EACH):
             return self._back_name(variable, name)
-        return self.value(variable, name, "q" if variable in self._coming else "m")
+        return self.value(variable, name)
 
     def _back_name(self, variable: str, name: str) -> str:
         kind = "l" if variable[0] == _LAST else "a"
-        return f"{kind}{self.of.numbers[variable[1:]]}_{self.of.place(name)}"
+        return f"{kind}{self._bound[variable[1:]]}_{self.of.place(name)}"
 
     def _look_up(self, variable: str, name: str) -> str:
         return f"{self._back_name(variable, name)} = {self._fetched(name, 'e')}"

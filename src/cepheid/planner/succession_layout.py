@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cepheid.algebra.expression import (
     Apart,
@@ -22,6 +23,7 @@ from cepheid.algebra.pattern import (
     Union,
     Within,
     bound_variables,
+    operands,
 )
 from cepheid.kernels.succession_shape import (
     Condition,
@@ -35,6 +37,7 @@ from cepheid.kernels.succession_shape import (
     SuccessionShape,
     Test,
 )
+from cepheid.planner.dispatch import Dispatcher
 from cepheid.planner.kernel_expression import StringConstant
 from cepheid.planner.succession_conditions import Conditions
 from cepheid.planner.succession_plan import (
@@ -52,7 +55,8 @@ class SuccessionLayout:
     Bit b of a row's mask says that the row may fill component b. `bit_tests` are own tests of
     components, `computed` other tests of single events, both worked out as columns before the
     kernel. Variables are numbered in the order of the components; a match names them by number.
-    `columns` are the whole numbers (with the codes of strings), then the floats.
+    `columns` are the whole numbers (with the codes of strings), then the floats. With a
+    `dispatcher` there is no mask: what stands for it is the dispatcher's number of a row's type.
     """
 
     plan: SuccessionPlan
@@ -69,152 +73,245 @@ class SuccessionLayout:
     key_attributes: tuple[tuple[str, ...], ...] = ()
     key_kinds: tuple[ScalarType, ...] = ()
     bit_keys: tuple[tuple[int, int], ...] = ()
+    dispatcher: Dispatcher | None = None
 
 
 def lay_out_succession(
     plan: SuccessionPlan, type_of_column: Callable[[str], ScalarType]
 ) -> SuccessionLayout:
     """Number variables and columns, write the conditions."""
-    return _Builder(plan, type_of_column).build()
+    return _OneQuery(plan, type_of_column).build()
 
 
-class _Builder:
-    def __init__(self, plan: SuccessionPlan, type_of_column: Callable[[str], ScalarType]) -> None:
-        self.plan = plan
-        self.type_of_column = type_of_column
-        self.numbers = {c.variable: n for n, c in enumerate(plan.components)}
-        self.conditions = Conditions(self.numbers, lambda _, name: type_of_column(name))
+class OperatorBuilder(ABC):
+    """Makes the operators of patterns, operands first.
+
+    What variables are called in the findings of an operator, and whether an operator is there
+    already, is for subclasses to say.
+    """
+
+    def __init__(self, type_of_column: Callable[[str], ScalarType]) -> None:
+        """No operators yet."""
+        self.conditions = Conditions(lambda _, name: type_of_column(name))
         self.operators: list[Operator] = []
         self.most = 0
-        self.bit_tests: list[tuple[int, str, Expression]] = []
 
-    def build(self) -> SuccessionLayout:
-        self._operator(self.plan.pattern, ())
-        conditions = self.conditions
-        columns = tuple(
-            (name, conditions.type_of(name)) for name in (*conditions.whole, *conditions.real)
-        )
-        bits: dict[str, int] = {}
-        of_any = 0
-        for bit, component in enumerate(self.plan.components):
-            for name in component.types:
-                bits[name] = bits.get(name, 0) | 1 << bit
-            of_any |= 0 if component.types else 1 << bit
-        return SuccessionLayout(
-            self.plan,
-            SuccessionShape(tuple(self.operators)),
-            columns,
-            tuple(conditions.computed),
-            {name: mask | of_any for name, mask in bits.items()},
-            of_any,
-            tuple(self.bit_tests),
-            tuple(conditions.ints),
-            tuple(conditions.floats),
-            self.most,
-        )
+    @abstractmethod
+    def numbers(self, node: Pattern) -> Mapping[str, int]:
+        """What the variables of a pattern are called in its findings."""
 
-    def _add(self, operator: Operator) -> int:
+    @abstractmethod
+    def atom(self, node: Atom) -> int:
+        """The number of an atom that has no leaf yet."""
+
+    @abstractmethod
+    def reports(self, node: Except) -> bool:
+        """Whether failures come out of it."""
+
+    def known(self, node: Pattern) -> int | None:
+        """The operator that is there for a pattern already."""
+        return None
+
+    def add(self, node: Pattern, operator: Operator) -> int:
+        """Put a pattern's operator behind the others; its number."""
         self.operators.append(operator)
         return len(self.operators) - 1
 
-    def _operator(self, node: Pattern, above: tuple[Within, ...]) -> int:
+    @property
+    def columns(self) -> tuple[tuple[str, ScalarType], ...]:
+        """The columns that conditions read."""
+        of = self.conditions
+        return tuple((name, of.type_of(name)) for name in (*of.whole, *of.real))
+
+    def operator(self, node: Pattern, above: tuple[Within, ...] = ()) -> int:
         """The number of the operator for a node; `above` are the windows its matches must pass."""
+        known = self.known(node)
+        operands = [self.operator(*each) for each in _below(node, above)]
+        if known is None:
+            return self.add(node, self._made(node, operands, above))
+        found = self.operators[known]
+        if isinstance(node, Next) and isinstance(found, Follow):
+            # Whoever else uses it may have to wait longer.
+            waits = _looser(found.deadlines, self._deadlines(node, above))
+            self.operators[known] = replace(found, deadlines=waits)
+        return known
+
+    def _made(self, node: Pattern, operands: list[int], above: tuple[Within, ...]) -> Operator:
         match node:
             case Atom():
-                bit = self.numbers[node.variable]
-                tests = conjuncts(node.predicate)
-                self.bit_tests += [(bit, node.variable, test) for test in tests]
-                return self._add(Leaf(bit, bit))
+                (variable,) = self.numbers(node).values()
+                return Leaf(self.atom(node), variable)
             case Filter():
-                below = self._operator(node.pattern, above)
-                return self._add(
-                    Test(below, self.conditions.condition(node.predicate, frozenset()))
-                )
+                return Test(operands[0], self._test(node.pattern, node.predicate))
             case Within():
-                below = self._operator(node.pattern, (*above, node))
-                return self._add(Test(below, self._within(node)))
+                assert node.first is not None and node.second is not None
+                apart = Apart(node.first, node.second, length_of(node))
+                return Test(operands[0], self._test(node.pattern, apart))
             case Union():
-                return self._add(Merge(tuple(self._operator(p, above) for p in node.patterns)))
+                return self._merge(node, operands)
             case Next():
-                return self._follow(node, above)
+                return self._follow(node, operands, above)
             case Plus():
-                return self._repeat(node)
+                return self._repeat(node, operands)
             case Except():
-                return self._exclude(node, above)
+                return self._exclude(node, operands)
             case _:
                 raise AssertionError(node)  # plan_succession has refused it
 
-    def _follow(self, node: Next, above: tuple[Within, ...]) -> int:
-        first, second = self._operator(node.first, above), self._operator(node.second, ())
-        coming = frozenset(bound_variables(node.second))
+    def _test(self, below: Pattern, predicate: Expression) -> Condition:
+        return self.conditions.condition(predicate, self.numbers(below), {})
+
+    def _merge(self, node: Union, operands: list[int]) -> Merge:
+        numbers = self.numbers(node)
+        renamings = []
+        for each in node.patterns:
+            own = self.numbers(each)
+            same = all(numbers[name] == number for name, number in own.items())
+            by_number = sorted(own, key=lambda name: own[name])
+            renamings.append(() if same else tuple(numbers[name] for name in by_number))
+        return Merge(tuple(operands), tuple(renamings))
+
+    def _follow(self, node: Next, operands: list[int], above: tuple[Within, ...]) -> Follow:
+        first, second = operands
+        bound, coming = self.numbers(node), self.numbers(node.second)
+        (shift,) = {bound[name] - number for name, number in coming.items()}
         pairs = equalities(node)
-        return self._add(
-            Follow(
-                first,
-                second,
-                self.conditions.condition(node.skip, coming),
-                self.conditions.condition(node.test, coming),
-                self.conditions.key(pairs, of_bound=True),
-                self.conditions.key(pairs, of_bound=False),
-                self._deadlines(node, above),
-                not isinstance(self.operators[second], Leaf),
-            )
+        return Follow(
+            first,
+            second,
+            self.conditions.condition(node.skip, bound, coming),
+            self.conditions.condition(node.test, bound, coming),
+            self.conditions.key(pairs, bound, of_bound=True),
+            self.conditions.key(pairs, coming, of_bound=False),
+            self._deadlines(node, above),
+            not isinstance(self.operators[second], Leaf),
+            shift,
         )
 
-    def _deadlines(self, node: Next, above: tuple[Within, ...]) -> tuple[Deadline, ...]:
+    def _deadlines(self, node: Next, above: tuple[Within, ...]) -> tuple[tuple[Deadline, ...], ...]:
         """How long an instance may wait: until a window it must pass can no longer hold.
 
         That is when the other end of the window is still to come, so not for an event in the middle
         of what comes next: it may lie far before the end of that.
         """
-        bound, coming = bound_variables(node.first), bound_variables(node.second)
+        numbers, coming = self.numbers(node.first), bound_variables(node.second)
         found = []
         for within in above:
             for one, other in ((within.first, within.second), (within.second, within.first)):
                 is_ahead = other not in coming or other == last_variable(node.second)
-                if one is not None and one in bound and other not in bound and is_ahead:
-                    found.append(Deadline(self.numbers[one], length_of(within)))
-        return tuple(dict.fromkeys(found))
+                if one is not None and one in numbers and other not in numbers and is_ahead:
+                    found.append(Deadline(numbers[one], length_of(within)))
+        return (tuple(dict.fromkeys(found)),) if found else ()
 
-    def _within(self, node: Within) -> Condition:
-        assert node.first is not None and node.second is not None
-        apart = Apart(node.first, node.second, length_of(node))
-        return self.conditions.condition(apart, frozenset())
-
-    def _repeat(self, node: Plus) -> int:
-        operand = self._operator(node.pattern, ())
-        coming = frozenset(bound_variables(node.pattern))
+    def _repeat(self, node: Plus, operands: list[int]) -> Repeat:
+        numbers = self.numbers(node.pattern)
         pairs = equalities(node)
         if node.most is not None:
             self.most = node.most
-        return self._add(
-            Repeat(
-                operand,
-                self._start(node, coming),
-                self.conditions.condition(node.skip, coming),
-                self.conditions.condition(node.test, coming),
-                self.conditions.key(pairs, of_bound=True),
-                self.conditions.key(pairs, of_bound=False),
-                not isinstance(self.operators[operand], Leaf),
-                node.most is not None,
-            )
+        start = conjunction((node.skip, node.test))
+        return Repeat(
+            operands[0],
+            self.conditions.condition(start, numbers, numbers),
+            self.conditions.condition(node.skip, numbers, numbers),
+            self.conditions.condition(node.test, numbers, numbers),
+            self.conditions.key(pairs, numbers, of_bound=True),
+            self.conditions.key(pairs, numbers, of_bound=False),
+            not isinstance(self.operators[operands[0]], Leaf),
+            node.most is not None,
         )
 
-    def _start(self, node: Plus, coming: frozenset[str]) -> Condition:
-        both = conjunction((node.skip, node.test))
-        return self.conditions.condition(both, coming)
-
-    def _exclude(self, node: Except, above: tuple[Within, ...]) -> int:
-        operand = self._operator(node.pattern, above)
-        negated = self._operator(node.negated, ())
-        coming = frozenset(bound_variables(node.negated))
-        return self._add(
-            Exclude(
-                operand,
-                negated,
-                tuple(self.numbers[name] for name in (node.since, *node.or_since)),
-                self.conditions.condition(node.predicate, coming),
-                # Only a query's own failures come out of it: what reads a failure fails itself.
-                node.report_failures and node is self.plan.pattern,
-            )
+    def _exclude(self, node: Except, operands: list[int]) -> Exclude:
+        operand, negated = operands
+        own, coming = self.numbers(node.pattern), self.numbers(node.negated)
+        # A match binds no variable of an exception: looking back for one finds nothing.
+        free = 1 + max(own.values())
+        bound = {name: free + n for n, name in enumerate(coming)} | dict(own)
+        return Exclude(
+            operand,
+            negated,
+            tuple(own[name] for name in (node.since, *node.or_since)),
+            self.conditions.condition(node.predicate, bound, coming),
+            self.reports(node),
         )
+
+
+def _below(
+    node: Pattern, above: tuple[Within, ...]
+) -> tuple[tuple[Pattern, tuple[Within, ...]], ...]:
+    """The operands of a node, with the windows that their matches must pass."""
+    match node:
+        case Atom():
+            return ()
+        case Within():
+            return ((node.pattern, (*above, node)),)
+        case Next():
+            return ((node.first, above), (node.second, ()))
+        case Except():
+            return ((node.pattern, above), (node.negated, ()))
+        case Plus():
+            return ((node.pattern, ()),)
+        case _:
+            return tuple((each, above) for each in operands(node))
+
+
+def _looser(
+    one: tuple[tuple[Deadline, ...], ...], other: tuple[tuple[Deadline, ...], ...]
+) -> tuple[tuple[Deadline, ...], ...]:
+    """Deadlines that are over when both are; groups about the same variables become one."""
+    if not one or not other:
+        return ()
+    groups: dict[tuple[int, ...], dict[int, int]] = {}
+    for group in (*one, *other):
+        shortest: dict[int, int] = {}
+        for each in group:
+            shortest[each.variable] = min(each.window, shortest.get(each.variable, each.window))
+        known = groups.setdefault(tuple(sorted(shortest)), shortest)
+        for variable, window in shortest.items():
+            known[variable] = max(window, known[variable])
+    return tuple(
+        tuple(Deadline(variable, window) for variable, window in sorted(group.items()))
+        for group in groups.values()
+    )
+
+
+class _OneQuery(OperatorBuilder):
+    """All operators of one plan, whose variables have one number each everywhere."""
+
+    def __init__(self, plan: SuccessionPlan, type_of_column: Callable[[str], ScalarType]) -> None:
+        super().__init__(type_of_column)
+        self._plan = plan
+        self._numbers = {c.variable: n for n, c in enumerate(plan.components)}
+        self._bit_tests: list[tuple[int, str, Expression]] = []
+
+    def build(self) -> SuccessionLayout:
+        root = self.operator(self._plan.pattern)
+        bits: dict[str, int] = {}
+        of_any = 0
+        for bit, component in enumerate(self._plan.components):
+            for name in component.types:
+                bits[name] = bits.get(name, 0) | 1 << bit
+            of_any |= 0 if component.types else 1 << bit
+        return SuccessionLayout(
+            self._plan,
+            SuccessionShape(tuple(self.operators), (root,)),
+            self.columns,
+            tuple(self.conditions.computed),
+            {name: mask | of_any for name, mask in bits.items()},
+            of_any,
+            tuple(self._bit_tests),
+            tuple(self.conditions.ints),
+            tuple(self.conditions.floats),
+            self.most,
+        )
+
+    def numbers(self, node: Pattern) -> Mapping[str, int]:
+        return {name: self._numbers[name] for name in bound_variables(node)}
+
+    def atom(self, node: Atom) -> int:
+        bit = self._numbers[node.variable]
+        self._bit_tests += [(bit, node.variable, test) for test in conjuncts(node.predicate)]
+        return bit
+
+    def reports(self, node: Except) -> bool:
+        # Only a query's own failures come out of it: what reads a failure fails itself.
+        return node.report_failures and node is self._plan.pattern

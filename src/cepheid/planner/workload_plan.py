@@ -19,12 +19,14 @@ from cepheid.planner.compiled_query import CompiledQuery
 from cepheid.planner.match_schema import scalar_type
 from cepheid.planner.prepare import Prepared, prepare
 from cepheid.planner.shared_sequences import sharing_group, why_alone
+from cepheid.planner.succession_plan import SuccessionPlan, shared_key
 
 
 class Sharing(Enum):
     """How the queries of a group share their work."""
 
     SEQUENCES = "sequences"
+    SUCCESSIONS = "successions"
     ALONE = "alone"
 
 
@@ -62,20 +64,18 @@ def plan_workload(
 ) -> tuple[Group, ...]:
     """The members in groups; equal queries that are active at the same times run once."""
     types = {field.name: scalar_type(field.type) for field in events}
-    together: dict[object, list[tuple[Member, tuple[Prepared, ...]]]] = {}
-    reasons: dict[object, str | None] = {}
+    together: dict[_Kind, list[tuple[Member, tuple[Prepared, ...]]]] = {}
     for member in members:
         stages = prepared_stages(member.query, options, events, open_schema=open_schema)
-        group, reason = _group_of(member, stages, types)
-        together.setdefault(group, []).append((member, stages))
-        reasons[group] = reason
+        kind = _kind_of(member, stages, types)
+        together.setdefault(kind, []).append((member, stages))
     return tuple(
         Group(
-            Sharing.ALONE if reasons[group] is not None else Sharing.SEQUENCES,
-            _state(group),
+            group.sharing,
+            group.state,
             tuple(member for member, _ in found),
             tuple(stages for _, stages in found),
-            reasons[group],
+            group.reason,
         )
         for group, found in together.items()
     )
@@ -98,26 +98,34 @@ def prepared_stages(
     )
 
 
-def _group_of(
-    member: Member, stages: tuple[Prepared, ...], types: Mapping[str, ScalarType]
-) -> tuple[object, str | None]:
-    """What members must have in common to run together, and why it runs alone if it does."""
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What members must have in common to run together, and why one runs alone if it does."""
 
+    sharing: Sharing
+    state: object
+    ends: object = None
+    reason: str | None = None
+
+
+def _kind_of(
+    member: Member, stages: tuple[Prepared, ...], types: Mapping[str, ScalarType]
+) -> _Kind:
     def type_of(name: str) -> ScalarType:
         return types.get(name, ScalarType.UNKNOWN)
 
     reason: str | None = "it reads events that another query makes"
     if len(stages) == 1:
-        reason = why_alone(stages[0], type_of)
+        (stage,) = stages
+        if isinstance(stage.plan, SuccessionPlan):
+            key = shared_key(stage.plan)
+            divided = None if key is None else tuple(sorted(set(key.values())))
+            return _Kind(Sharing.SUCCESSIONS, (Sharing.SUCCESSIONS, divided))
+        reason = why_alone(stage, type_of)
         if reason is None:
-            return (Sharing.SEQUENCES, sharing_group(stages[0], type_of)), None
-    return (Sharing.ALONE, tuple(s.form.fingerprint for s in stages), member.active), reason
-
-
-def _state(group: object) -> object:
-    """What decides the state of a group: when a query ends does not."""
-    match group:
-        case (Sharing.ALONE, fingerprints, Active(since, _)):
-            return (Sharing.ALONE, fingerprints, since)
-        case _:
-            return group
+            group = sharing_group(stage, type_of)
+            return _Kind(Sharing.SEQUENCES, (Sharing.SEQUENCES, group))
+    same = tuple(stage.form.fingerprint for stage in stages)
+    # When a query ends does not decide its state, but only equal ends can share a run.
+    state = (Sharing.ALONE, same, member.active.since)
+    return _Kind(Sharing.ALONE, state, member.active.until, reason)

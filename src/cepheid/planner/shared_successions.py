@@ -1,0 +1,169 @@
+"""Many queries of successors as one graph, in which equal operators exist once.
+
+Queries differ in the names of their variables, in what they return and in where they stand in a
+pattern; none of that is seen by an operator. So whatever has the same canonical form is one
+operator, used by all queries that have it. What comes out at a query's root is renamed to the
+query's own variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from cepheid.algebra.expression import Expression, ScalarType
+from cepheid.algebra.pattern import Atom, Except, Pattern, Union, walk
+from cepheid.kernels.succession_shape import Operator, SuccessionShape, operands_of
+from cepheid.model.errors import OptionError
+from cepheid.planner.canonical_succession import CanonicalForms
+from cepheid.planner.dispatch import Dispatcher
+from cepheid.planner.prepare import Prepared
+from cepheid.planner.succession_layout import OperatorBuilder, SuccessionLayout
+from cepheid.planner.succession_plan import SuccessionPlan, shared_key
+
+
+@dataclass(frozen=True, slots=True)
+class SharedOperator:
+    """One operator of the graph: its canonical text, its operands and the queries that use it."""
+
+    text: str
+    operands: tuple[int, ...]
+    queries: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryInGraph:
+    """Where a query's matches come out, and what it calls the variables they have there.
+
+    `key` is the attribute of each variable by which the query's events divide into separate
+    streams, if there is one (succession_plan.shared_key).
+    """
+
+    root: int
+    names: tuple[int, ...]
+    key: Mapping[str, str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class SharedSuccessions:
+    """The graph as a kernel runs it, and what there is to tell about it.
+
+    `unshared` is how many operators the queries would have each for itself.
+    """
+
+    layout: SuccessionLayout
+    operators: tuple[SharedOperator, ...]
+    queries: tuple[QueryInGraph, ...]
+    unshared: int
+
+
+def share_successions(
+    queries: Sequence[Prepared], types: Mapping[str, ScalarType]
+) -> SharedSuccessions:
+    """One graph for several queries with the same options, over columns of these types."""
+    _refuse_other_options(queries)
+    return _Graph(
+        [succession_of(each) for each in queries],
+        lambda name: types.get(name, ScalarType.UNKNOWN),
+    ).build()
+
+
+def succession_of(prepared: Prepared) -> SuccessionPlan:
+    """The plan of a query of successors."""
+    assert isinstance(prepared.plan, SuccessionPlan)
+    return prepared.plan
+
+
+def union_of(plans: Sequence[SuccessionPlan]) -> SuccessionPlan:
+    """What all queries ask together: for those who want to know how long an event matters."""
+    windows = [plan.window for plan in plans]
+    bounded = [window for window in windows if window is not None]
+    return SuccessionPlan(
+        Union(tuple(plan.pattern for plan in plans)),
+        tuple(component for plan in plans for component in plan.components),
+        (),
+        frozenset(),
+        max(bounded) if len(bounded) == len(windows) else None,
+        plans[0].absent,
+    )
+
+
+def _refuse_other_options(queries: Sequence[Prepared]) -> None:
+    """Parameters are part of the pattern by now; everything else must be the same."""
+    first = replace(queries[0].options, params={})
+    for each in queries:
+        if replace(each.options, params={}) != first:
+            raise OptionError.of(
+                "mixed-options",
+                f"`{each.form.name}` has other options than `{queries[0].form.name}`",
+                help="queries that run together read the same events in the same way",
+            )
+
+
+class _Graph(OperatorBuilder):
+    """All operators of several plans; variables are numbered anew in every part of a pattern."""
+
+    def __init__(
+        self, plans: Sequence[SuccessionPlan], type_of_column: Callable[[str], ScalarType]
+    ) -> None:
+        super().__init__(type_of_column)
+        self._plans = plans
+        self._forms = CanonicalForms()
+        self._by_text: dict[str, int] = {}
+        self._atoms: list[tuple[tuple[str, ...], Expression]] = []
+
+    def build(self) -> SharedSuccessions:
+        places = []
+        for plan in self._plans:
+            form = self._forms.add_query(plan.pattern)
+            number_of = {c.variable: n for n, c in enumerate(plan.components)}
+            names = tuple(number_of[name] for name in form.variables)
+            places.append(QueryInGraph(self.operator(plan.pattern), names, shared_key(plan)))
+        plan = union_of(self._plans)
+        roots = tuple(dict.fromkeys(place.root for place in places))
+        dispatcher = Dispatcher(self._atoms, plan.absent)
+        layout = SuccessionLayout(
+            plan,
+            SuccessionShape(tuple(self.operators), roots),
+            self.columns,
+            tuple(self.conditions.computed),
+            dispatcher.type_numbers,
+            dispatcher.number_of_any,
+            (),
+            tuple(self.conditions.ints),
+            tuple(self.conditions.floats),
+            self.most,
+            dispatcher=dispatcher,
+        )
+        unshared = sum(1 for each in self._plans for _ in walk(each.pattern))
+        return SharedSuccessions(layout, self._told(places), tuple(places), unshared)
+
+    def _told(self, places: list[QueryInGraph]) -> tuple[SharedOperator, ...]:
+        users: list[set[int]] = [set() for _ in self.operators]
+        for query, place in enumerate(places):
+            users[place.root].add(query)
+        for number in reversed(range(len(self.operators))):  # users come behind operands
+            for operand in operands_of(self.operators[number]):
+                users[operand] |= users[number]
+        return tuple(
+            SharedOperator(text, operands_of(operator), tuple(sorted(of)))
+            for text, operator, of in zip(self._by_text, self.operators, users, strict=True)
+        )
+
+    def numbers(self, node: Pattern) -> Mapping[str, int]:
+        return self._forms.of(node).numbers
+
+    def known(self, node: Pattern) -> int | None:
+        return self._by_text.get(self._forms.of(node).text)
+
+    def add(self, node: Pattern, operator: Operator) -> int:
+        number = super().add(node, operator)
+        self._by_text[self._forms.of(node).text] = number
+        return number
+
+    def atom(self, node: Atom) -> int:
+        self._atoms.append((node.types, node.predicate))
+        return len(self._atoms) - 1
+
+    def reports(self, node: Except) -> bool:
+        return self._forms.reports(node)
