@@ -13,7 +13,15 @@ from benchmarks.figures.figure import HERE
 from benchmarks.options import Options
 from benchmarks.report import QUICK_RESULTS, Report
 
-BENCHMARKS = ("in_process", "successors", "first_result", "compile_once", "spark_hosts", *FIGURES)
+BENCHMARKS = (
+    "in_process",
+    "successors",
+    "many_queries",
+    "first_result",
+    "compile_once",
+    "spark_hosts",
+    *FIGURES,
+)
 CLAIMS = "claims"
 KNOWN = ", ".join((*BENCHMARKS, CLAIMS))
 
