@@ -7,14 +7,18 @@ event of the step that has a chain of earlier ones inside the window. From there
 construction touches is part of a match, so an event costs its atoms, the queries that end with them
 and the matches themselves (SIGMOD 2006, section 4.1, has one set of stacks per query instead).
 
+In a succession (`A ; B ; C` of NEXT with brackets to the left) an event goes with the *first* one of
+the next step after it. What comes in between, whether it passes the step's own conditions or not,
+is the step's rival, an atom as well: only events from the rival before on go with an event.
+
 Arrays of int64, with a row each:
   rings    [atom and key, start, size, head, tail, latest time]    by hash; places head..tail
                               modulo size, from `start` on; as wide as a line of the cache
   pool     [time, event]                              entries of all rings, the latest last
   latest   the latest time by key and atom: most queries that an event might end stop here. If there
            are too many of them it is empty, else rings lie in its order and need no hash
-  steps    the atoms of all queries, query after query
-  queries  [window, since, until, first step, steps]              those of one last atom in a row
+  steps    [atom, rival]                              of all queries, query after query
+  queries  [window, since, until, is succession, first step, steps]    those of one last atom in a row
   atoms    [key group, is kept, reach, first ending query, ending queries]
 Pairs (row, atom) come sorted by row; rows are in order of time.
 """
@@ -34,12 +38,13 @@ SIZES = 48
 OWNER, RING_START, RING_SIZE, HEAD, TAIL, LATEST = range(6)
 RING_WIDTH = 8
 NOBODY = -1
-WINDOW, SINCE, UNTIL, FIRST_STEP, STEPS, QUERY_WIDTH = range(6)
+WINDOW, SINCE, UNTIL, IS_SUCCESSION, FIRST_STEP, STEPS, QUERY_WIDTH = range(7)
 KEY_GROUP, KEPT, REACH, FIRST_ENDING, ENDINGS, ATOM_WIDTH = range(6)
 TOUCHED, KEPT_EVENTS, FOUND = range(3)
 """Counters: queries looked at, entries made, matches built."""
 
 _FIRST_SIZE = 4
+_NEVER = -(2**62)
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -72,6 +77,18 @@ def first_after(rings, pool, ring, begin, time):  # type: ignore[no-untyped-def]
             else:
                 low = middle + 1
     return low
+
+
+@njit(cache=True, nogil=True, inline="always")
+def time_before(rings, pool, ring, time):  # type: ignore[no-untyped-def]
+    """The latest time of a ring's entries before `time`; very long ago if there is none."""
+    if rings[ring, OWNER] == NOBODY:
+        return _NEVER
+    place = first_after(rings, pool, ring, rings[ring, HEAD], time - 1)
+    if place == rings[ring, HEAD]:
+        return _NEVER
+    mask = rings[ring, RING_SIZE] - 1
+    return pool[rings[ring, RING_START] + ((place - 1) & mask), 0]
 
 
 @njit(cache=True, nogil=True)
@@ -169,13 +186,15 @@ def run(  # type: ignore[no-untyped-def]
                         base = np.uint64(key * width)
                         lacking = 0  # no way out of the loop: nobody could foresee it
                         for s in range(last):
-                            atom_before = np.uint64(steps[np.uint64(first_step + s)])
+                            atom_before = np.uint64(steps[np.uint64(first_step + s), 0])
                             lacking |= latest[base + atom_before] <= low
                         if lacking:
                             continue
                     is_possible = True
+                    is_succession = queries[query, IS_SUCCESSION]
+                    earliest = low
                     for s in range(last):
-                        ring = _find(rings, steps[first_step + s], key, width)
+                        ring = _find(rings, steps[first_step + s, 0], key, width)
                         if rings[ring, OWNER] == NOBODY:
                             is_possible = False
                             break
@@ -199,6 +218,10 @@ def run(  # type: ignore[no-untyped-def]
                         written += 1
                         continue
                     s = last - 1
+                    if is_succession:
+                        rival = _find(rings, steps[first_step + last, 1], key, width)
+                        after = max(earliest, time_before(rings, pool, rival, now) - 1)
+                        bound[s] = first_after(rings, pool, own[s], rings[own[s], HEAD], after)
                     at[s] = first_after(rings, pool, own[s], bound[s], now - 1)
                     while s < last:
                         at[s] -= 1
@@ -209,6 +232,11 @@ def run(  # type: ignore[no-untyped-def]
                             ring = own[s]
                             mask = rings[ring, RING_SIZE] - 1
                             time = pool[rings[ring, RING_START] + (at[s] & mask), 0]
+                            if is_succession:
+                                rival = _find(rings, steps[first_step + s, 1], key, width)
+                                after = max(earliest, time_before(rings, pool, rival, time) - 1)
+                                head = rings[own[s - 1], HEAD]
+                                bound[s - 1] = first_after(rings, pool, own[s - 1], head, after)
                             s -= 1
                             at[s] = first_after(rings, pool, own[s], bound[s], time - 1)
                             continue
