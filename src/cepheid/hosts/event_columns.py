@@ -15,6 +15,7 @@ from cepheid.model.diagnostics import did_you_mean
 from cepheid.model.errors import DataError
 from cepheid.model.options import Options
 from cepheid.model.undefined import ABSENT_FLOAT, ABSENT_INT, MIN_INT, NULL_INT
+from cepheid.planner.chain_plan import ChainLayout
 from cepheid.planner.column_expression import evaluate_predicate
 from cepheid.planner.columns import Column, from_arrow
 from cepheid.planner.kernel_expression import StringConstant
@@ -31,7 +32,7 @@ class EventColumns:
 
     def __init__(
         self,
-        layout: Layout | SuccessionLayout,
+        layout: Layout | SuccessionLayout | ChainLayout,
         options: Options,
         first_events: tuple[int, int] | None = None,
     ) -> None:
@@ -106,10 +107,15 @@ class EventColumns:
         values = np.empty((len(columns), len(mask)), np.int64)
         for i, column in enumerate(columns):
             values[i] = self._key_values(column, self.layout.key_kinds[i])
-            if column.may_be_absent and ((values[i] == ABSENT_INT) & (mask & bits != 0)).any():
+            equals_nothing = isinstance(self.layout, ChainLayout)  # also when it is absent
+            if (
+                column.may_be_absent
+                and not equals_nothing
+                and ((values[i] == ABSENT_INT) & (mask & bits != 0)).any()
+            ):
                 raise AbsentKey
-            if column.may_be_undefined:
-                undefined = values[i] == NULL_INT
+            if column.may_be_undefined or (equals_nothing and column.may_be_absent):
+                undefined = values[i] < MIN_INT if equals_nothing else values[i] == NULL_INT
                 self.undefined_rows += int((undefined & (mask & bits != 0)).sum())
                 # A null equals nothing, so such a row cannot match or be a witness; only a single
                 # positive component is compared with witnesses alone and stays, out of their reach.

@@ -25,7 +25,8 @@ class PlanOptions:
     predicates: tested in "construction" or in a "selection" on top. simple_in_scan: whether tests
     of single events keep them from the stacks, or are left to the selection. negation_in_scan:
     whether negations are decided with the stacks where that is possible, or on whole sequences.
-    rules_off: names of the optimiser's rules that are left out.
+    rules_off: names of the optimiser's rules that are left out. chains: whether plain chains of
+    successors have a kernel of their own, or run as other patterns of NEXT do.
     """
 
     scan: str = "stacks"
@@ -40,6 +41,7 @@ class PlanOptions:
     rules_off: tuple[str, ...] = ()
     costs: str = "corrected"
     search: str = "pareto"
+    chains: bool = True
 
 
 @dataclass(frozen=True, slots=True)
