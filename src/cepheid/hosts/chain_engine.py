@@ -77,7 +77,7 @@ class ChainEngine(LiveEngine):
         """
         if not self._layout.chain.key or self._live_rows < self._compact_at:
             return False
-        _, earliest = self._state.survey(self._processed_to)
+        earliest = self._state.beginnings(self._processed_to)
         needed = []
         for chunk in self._chunks:
             rows = self._rows_of(chunk)
@@ -236,10 +236,9 @@ class ChainEngine(LiveEngine):
         """Let go of the events that are older than every instance."""
         if not self._chunks or self._live_rows < 2 * self._looked_at + _SPARE_ROWS:
             return  # looking costs as much as there is alive: it pays when that has doubled
-        waiting, by_key = self._state.survey(self._processed_to)
+        waiting, earliest = self._state.survey(self._processed_to)
         if waiting > self.options.limits.live_events:
             raise too_many_instances(waiting)
-        earliest = int(by_key.min())
         if len(self._held_rows):
             earliest = min(earliest, int(self._held_rows.times.min()))
         self._dead_until = min(earliest, self._processed_to) - 1

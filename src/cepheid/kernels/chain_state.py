@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cepheid.kernels.chain_run import ENTRY, FAR, RECORD, SCRATCH, advance, survey
+from cepheid.kernels.chain_run import FAR, LINE, SCRATCH, STARTED, run, survey
+from cepheid.kernels.memory import copied
 from cepheid.kernels.plain_rows import BLOCK, plain_rows
 
 _FIRST_RING = 1024
 _FIRST_OUTPUT = 1 << 12
-_NEVER = -FAR
-_NOT_NUMBERED = np.zeros(0, np.int64)
+_NOTHING = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Rows:
     times: np.ndarray
     keys: np.ndarray
     first: int = 0
-    numbered: np.ndarray = field(default_factory=lambda: _NOT_NUMBERED)
+    numbered: np.ndarray = field(default_factory=lambda: _NOTHING)
 
     def __len__(self) -> int:
         """How many events."""
@@ -76,16 +76,18 @@ class ChainState:
         self.steps = steps
         self.counters = np.zeros(3, np.int64)
         self._gaps = np.full((steps, steps), FAR, np.int64)
-        self._waits = np.full(steps - 1, FAR, np.int64)
+        self._waits = np.full(steps, FAR, np.int64)
         for earlier, later, window in windows:
             self._gaps[earlier, later] = min(self._gaps[earlier, later], window)
-            self._waits[earlier:later] = np.minimum(self._waits[earlier:later], window)
-        self._counts = np.zeros(steps - 1, np.int64)
-        self._tails = np.zeros(steps - 1, np.int64)
-        self._ring = np.zeros((steps - 1) * _FIRST_RING * ENTRY, np.int64)
+            crossed = slice(earlier + 1, later + 1)
+            self._waits[crossed] = np.minimum(self._waits[crossed], window)
+        self._counts = np.ones(steps, np.int64)
+        self._tails = np.ones(steps + 1, np.int64)
+        self._ring = np.zeros(steps * _FIRST_RING * LINE, np.int64)
         self._records = np.zeros(0, np.int64)
         self._keys = 0
         self._out = np.zeros((_FIRST_OUTPUT, 2), np.int64)
+        self._finals = np.zeros(0, np.int64)
         self._scratch = np.zeros((SCRATCH, steps), np.int64)
         self.admit_keys(1)
 
@@ -94,10 +96,10 @@ class ChainState:
         if count <= self._keys:
             return
         size = max(256, 1 << (count - 1).bit_length())
-        records = np.full((size, self.steps, RECORD), -1, np.int64)
-        records[:, :, 1] = _NEVER
-        records.reshape(-1)[: len(self._records)] = self._records
-        self._records = records.reshape(-1)
+        # Zeros cost nothing until a key is used: its pages are not there before.
+        records = np.zeros(size * (self.steps + 1) * LINE, np.int64)
+        records[: len(self._records)] = self._records
+        self._records = records
         self._keys = size
 
     def take(self, rows: Rows, dead: int) -> np.ndarray:
@@ -105,7 +107,10 @@ class ChainState:
 
         Entries up to the time `dead` belong to no instance. The result is used again.
         """
-        self._ring, self._out, filled = advance(
+        if len(self._finals) < 4 * (len(rows) + 1):
+            self._finals = np.zeros(4 * (len(rows) + 1) * 2, np.int64)
+        before = int(self._counts[:-1].sum())
+        self._ring, self._out, filled = run(
             rows.mask,
             rows.times,
             rows.keys,
@@ -119,17 +124,28 @@ class ChainState:
             self._counts,
             self._tails,
             self._ring,
+            self._finals,
             self._out,
             self.counters,
             self._scratch,
         )
+        self.counters[STARTED] += int(self._counts[:-1].sum()) - before
         found: np.ndarray = self._out[:filled]
         return found
 
-    def survey(self, now: int) -> tuple[int, np.ndarray]:
-        """How many instances wait at `now`, and for each key when the first of them began."""
-        earliest = np.full(self._keys, FAR, np.int64)
-        waiting = survey(
+    def survey(self, now: int) -> tuple[int, int]:
+        """How many instances wait at `now`, and when the first of them began."""
+        waiting, earliest = self._survey(now, _NOTHING)
+        return int(waiting), int(earliest)
+
+    def beginnings(self, now: int) -> np.ndarray:
+        """For each key when the first of the instances that wait at `now` began."""
+        by_key = np.full(self._keys, FAR, np.int64)
+        self._survey(now, by_key)
+        return by_key
+
+    def _survey(self, now: int, by_key: np.ndarray) -> tuple[int, int]:
+        found: tuple[int, int] = survey(
             now,
             self.steps,
             self._gaps,
@@ -139,9 +155,9 @@ class ChainState:
             self._ring,
             self.counters,
             self._scratch,
-            earliest,
+            by_key,
         )
-        return int(waiting), earliest
+        return found
 
 
 class PlainRows:
@@ -150,7 +166,7 @@ class PlainRows:
     def __init__(self) -> None:
         """No scratch space yet."""
         self._flags = np.zeros(BLOCK, np.uint8)
-        self._room = np.zeros((3, 0), np.int64)
+        self._room = np.zeros((4, 0), np.int64)
 
     def select(
         self,
@@ -170,14 +186,13 @@ class PlainRows:
         """
         rows = len(types)
         if self._room.shape[1] < rows:
-            self._room = np.zeros((3, rows), np.int64)
-        mask, moments, codes = self._room
+            self._room = np.zeros((4, rows), np.int64)
+        selected, mask, moments, codes = self._room
         if not len(keys):
             codes[:rows] = 0
-        selected = np.empty(rows, np.int64)
         taken, count = plain_rows(
             types, bits, wanted, times, latest, keys, *close, self._flags, selected, mask, moments,
             codes,
         )  # fmt: skip
         relevant = Rows(mask[:count], moments[:count], codes[:count], first)
-        return taken, selected[:count].copy(), relevant
+        return taken, copied(selected[:count]), relevant
