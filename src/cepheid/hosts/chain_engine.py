@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from cepheid.algebra.expression import ScalarType
+from cepheid.algebra.expression import ScalarType, attributes
 from cepheid.hosts.event_columns import EventColumns
 from cepheid.hosts.live_engine import LiveEngine
 from cepheid.hosts.matches import Piece
@@ -37,6 +37,9 @@ class ChainEngine(LiveEngine):
 
     # An instance that was consumed would live on in a state from before, without what consumed it.
     forgets_by_time = False
+
+    rows_as_they_are = 0
+    """How many rows the kernel has read in the columns they came in."""
 
     _held_rows = NO_ROWS
     _new = NO_ROWS
@@ -115,14 +118,14 @@ class ChainEngine(LiveEngine):
         self._looked_at = 0
         self._compact_at = _WORTH_COMPACTING
         self._plain = PlainRows() if self._reads_plain(layout) else None
+        self._tested = {name for _, _, test in layout.bit_tests for _, name in attributes(test)}
 
     def _reads_plain(self, layout: ChainLayout) -> bool:
-        """Whether a batch's own columns tell the kernel all: no tests, at most one integer key."""
+        """Whether a batch's own columns tell the kernel who comes for what: at most one integer key."""
         return (
             self._lateness == 0
             and self._first_events is None
             and self.options.types is None
-            and not layout.bit_tests
             and not layout.bits_of_any_type
             and layout.key_kinds in ((), (ScalarType.INT,))
         )
@@ -171,6 +174,8 @@ class ChainEngine(LiveEngine):
         ends = times[0] > -MAX_TIME and times[-1] < MAX_TIME
         if not ends or not 0 < len(wanted) <= MOST_PLAIN_TYPES:
             return 0
+        if not all(batch.schema.get_field_index(name) >= 0 for name in self._tested):
+            return 0
         keys, close = _NO_KEYS, (0, 0)
         if self._columns.keys is not None:
             column = whole_numbers(batch, self._layout.chain.key[0])
@@ -184,6 +189,9 @@ class ChainEngine(LiveEngine):
         )
         if not taken:
             return 0
+        if self._tested:
+            self._columns.test_bits(rows.mask, batch, selected, codes)
+        self.rows_as_they_are += taken
         self.latest = self.watermark = int(times[taken - 1])
         if len(selected):
             self._chunks.append(

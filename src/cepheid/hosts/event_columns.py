@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -65,19 +65,10 @@ class EventColumns:
     ) -> dict[str, np.ndarray]:
         """mask, t, k0.., c0.. of the selected rows; codes and times are the whole batch's."""
         layout = self.layout
+        column = self._columns(batch, selected, codes, lacks, open_schema)
         if selected is None:
             selected = np.arange(len(codes))
-            chosen = None
-        else:
-            chosen = selected
         rows = len(selected)
-        known: dict[str, Column] = {}
-
-        def column(name: str) -> Column:
-            if name not in known:
-                known[name] = self._column(batch, name, chosen, codes, lacks, open_schema)
-            return known[name]
-
         mask = np.empty(rows, np.int64)
         mine = np.empty(rows, np.int64)
         gather(selected, codes, self.types.bits, times, mask, mine)
@@ -85,9 +76,7 @@ class EventColumns:
         if self._first_events is not None:
             low, high = self._first_events
             mask[(times < low) | (times >= high)] &= ~np.int64(1)
-        for bit, _, test in layout.bit_tests:
-            holds = evaluate_predicate(test, lambda _, name: column(name), rows, layout.plan.absent)
-            mask &= ~((~holds).astype(np.int64) << bit)
+        self._test_bits(mask, column)
         arrays = {"mask": mask, "t": times}
         for g, names in enumerate(layout.key_attributes):
             arrays[f"k{g}"] = self._key_codes(g, [column(n) for n in names], mask)
@@ -101,6 +90,37 @@ class EventColumns:
             else:
                 arrays[f"c{c}"] = self._kernel_values(column(name), kind)
         return arrays
+
+    def test_bits(
+        self, mask: np.ndarray, batch: pa.RecordBatch, selected: np.ndarray, codes: np.ndarray
+    ) -> None:
+        """Take bits from the masks of selected rows for tests they fail; all columns must be there."""
+        self._test_bits(mask, self._columns(batch, selected, codes, {}, False))
+
+    def _test_bits(self, mask: np.ndarray, column: Callable[[str], Column]) -> None:
+        for bit, _, test in self.layout.bit_tests:
+            holds = evaluate_predicate(
+                test, lambda _, name: column(name), len(mask), self.layout.plan.absent
+            )
+            mask &= ~((~holds).astype(np.int64) << bit)
+
+    def _columns(
+        self,
+        batch: pa.RecordBatch,
+        selected: np.ndarray | None,
+        codes: np.ndarray,
+        lacks: Mapping[str, np.ndarray],
+        open_schema: bool,
+    ) -> Callable[[str], Column]:
+        """The function from names to columns of the selected rows; each is read once."""
+        known: dict[str, Column] = {}
+
+        def column(name: str) -> Column:
+            if name not in known:
+                known[name] = self._column(batch, name, selected, codes, lacks, open_schema)
+            return known[name]
+
+        return column
 
     def _key_codes(self, group: int, columns: list[Column], mask: np.ndarray) -> np.ndarray:
         bits = sum(1 << bit for bit, g in self.layout.bit_keys if g == group)
