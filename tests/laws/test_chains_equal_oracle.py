@@ -59,7 +59,7 @@ def test_the_chains_run_on_their_kernel() -> None:
         assert isinstance(detector.engines[0], ChainEngine), query.source.text
 
 
-# -- against the kernel of operators ----------------------------------------------------------------
+# -- against the kernel of operators ---------------------------------------------------------------
 
 
 def batches(source: random.Random, *, lateness: int) -> list[pa.RecordBatch]:

@@ -1,9 +1,9 @@
 """Runs one plain chain of successors (NEXT's `A ; B ; C`) over batches of events.
 
 To hosts it is what the engine of successors is: events are held until the watermark has passed
-their time, what the kernel has found is final, and the live events are those from the first event of
-any waiting instance on (hosts/succession_engine.py). But its kernel is made for chains, and reads a
-batch in order with close keys as it is.
+their time, what the kernel has found is final, and the live events are those from the first event
+of any waiting instance on (hosts/succession_engine.py). But its kernel is made for chains, and it
+reads a batch in order of time with close keys as it is.
 
 It keeps nothing of an event but the chunk it came in: whoever needs the kernel's arrays again, to
 start over or to let go of what no instance needs, makes them from the chunks.
@@ -14,17 +14,17 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from cepheid.algebra.expression import ScalarType, attributes
+from cepheid.algebra.expression import attributes
 from cepheid.hosts.event_columns import EventColumns
-from cepheid.hosts.live_engine import LiveEngine
+from cepheid.hosts.live_engine import LiveEngine, too_many_instances
 from cepheid.hosts.matches import Piece
 from cepheid.hosts.plain_columns import MOST_PLAIN_TYPES, whole_numbers
 from cepheid.hosts.store import Chunk, View
 from cepheid.kernels.chain_state import NO_ROWS, ChainState, PlainRows, Rows
-from cepheid.model.errors import LimitExceeded
 from cepheid.model.event_time import MAX_TIME
 from cepheid.planner.chain_plan import ChainLayout
 from cepheid.planner.chains import Chains
+from cepheid.planner.prepare import Prepared
 
 _WORTH_COMPACTING = 1 << 15
 _SPARE_ROWS = 512
@@ -43,6 +43,18 @@ class ChainEngine(LiveEngine):
 
     _held_rows = NO_ROWS
     _new = NO_ROWS
+    _looked_at = 0
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        *,
+        lateness: int = 0,
+        first_events: tuple[int, int] | None = None,
+    ) -> None:
+        """`lateness` in the time column's unit; `first_events` limits which events may start."""
+        self._compact_at = _WORTH_COMPACTING
+        super().__init__(prepared, lateness=lateness, first_events=first_events)
 
     # -- what hosts call ------------------------------------------------------------------------
 
@@ -85,27 +97,27 @@ class ChainEngine(LiveEngine):
         for chunk in self._chunks:
             rows = self._rows_of(chunk)
             needed.append(np.flatnonzero(rows.times >= self._needed_from(rows, earliest)))
-        left = sum(len(rows) for rows in needed)
+        left = sum(len(places) for places in needed)
         self._compact_at = max(_WORTH_COMPACTING, 2 * left)
         if 2 * left > self._live_rows:
             return False
         base, chunks = self._ordinal - left, []
-        for chunk, rows in zip(self._chunks, needed, strict=True):
-            if len(rows):
-                chunks.append(chunk.only(rows, base))
-            base += len(rows)
+        for chunk, places in zip(self._chunks, needed, strict=True):
+            if len(places):
+                chunks.append(chunk.only(places, base))
+            base += len(places)
         self._chunks = chunks
         self._live_rows = self._looked_at = left
-        compact_at = self._compact_at
         self._rebuild()
-        self._compact_at = compact_at
         return True
 
     def _needed_from(self, rows: Rows, earliest: np.ndarray) -> np.ndarray:
         """For each event the time from which on the instances of its key need events."""
         known = np.append(earliest, self._processed_to)
-        from_then = known[np.minimum(rows.keys, len(earliest))]
-        return np.minimum(from_then, self._processed_to)
+        needed: np.ndarray = np.minimum(
+            known[np.minimum(rows.keys, len(earliest))], self._processed_to
+        )
+        return needed
 
     # -- building up ----------------------------------------------------------------------------
 
@@ -115,19 +127,16 @@ class ChainEngine(LiveEngine):
         self._columns = EventColumns(layout, self.options, self._first_events)
         self._state = ChainState(layout.steps, layout.chain.windows)
         self._held_rows = NO_ROWS
-        self._looked_at = 0
-        self._compact_at = _WORTH_COMPACTING
         self._plain = PlainRows() if self._reads_plain(layout) else None
         self._tested = {name for _, _, test in layout.bit_tests for _, name in attributes(test)}
 
     def _reads_plain(self, layout: ChainLayout) -> bool:
-        """Whether a batch's own columns tell the kernel who comes for what: at most one integer key."""
+        """Whether batches in order can be read as they are."""
         return (
-            self._lateness == 0
+            layout.is_plain
+            and self._lateness == 0
             and self._first_events is None
             and self.options.types is None
-            and not layout.bits_of_any_type
-            and layout.key_kinds in ((), (ScalarType.INT,))
         )
 
     def _rebuild(self) -> None:
@@ -258,18 +267,7 @@ class ChainEngine(LiveEngine):
         keys = self._columns.keys
         known = self._columns.strings.count + (keys.count if keys else 0)
         if known > 4 * self._live_rows + _SPARE_KEYS:
-            looked_at, compact_at = self._looked_at, self._compact_at
             self._rebuild()
-            self._looked_at, self._compact_at = looked_at, compact_at
-
-
-def too_many_instances(waiting: int) -> LimitExceeded:
-    """The error for more partial matches than the limit allows."""
-    return LimitExceeded.of(
-        "too-many-instances",
-        f"{waiting} partial matches wait, more than limits.live_events allows",
-        help="bound the query with OCCURS WITHIN or FILTER, or raise limits.live_events",
-    )
 
 
 def _rows(arrays: dict[str, np.ndarray], first: int) -> Rows:

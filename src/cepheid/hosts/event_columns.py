@@ -94,7 +94,10 @@ class EventColumns:
     def test_bits(
         self, mask: np.ndarray, batch: pa.RecordBatch, selected: np.ndarray, codes: np.ndarray
     ) -> None:
-        """Take bits from the masks of selected rows for tests they fail; all columns must be there."""
+        """Take from the masks of selected rows the bits whose tests they fail.
+
+        The batch must have all the columns that are tested.
+        """
         self._test_bits(mask, self._columns(batch, selected, codes, {}, False))
 
     def _test_bits(self, mask: np.ndarray, column: Callable[[str], Column]) -> None:

@@ -370,3 +370,12 @@ class LiveEngine(ABC):
                 notes=("an event is kept as long as it can still become part of a match",),
                 help="give the query a (shorter) WITHIN, or raise limits.live_events",
             )
+
+
+def too_many_instances(waiting: int) -> LimitExceeded:
+    """The error for more partial matches than the limit allows."""
+    return LimitExceeded.of(
+        "too-many-instances",
+        f"{waiting} partial matches wait, more than limits.live_events allows",
+        help="bound the query with OCCURS WITHIN or FILTER, or raise limits.live_events",
+    )

@@ -1,22 +1,28 @@
-"""Plain chains `A ; B ; C ...` with one key, or none: a handful of steps for each event.
+"""Plain chains `A ; B ; C ...` with one key, or none: some tens of instructions for each event.
 
 The waiting instances of a key are never written out. Each step but the last has a stack of entries,
-an event each, linked by key as in SASE's Active Instance Stacks. An event that comes for step s takes
-all entries of step s - 1 that wait for its key (SPEC A1.4: their immediate successor), and these lie
-side by side: they are those since the last event that took some. So its own entry names the newest
-one it took and the one before the oldest, and stands for all instances that go on with it. Every
-entry is taken once, by simultaneous events together: those of the time at which entries were taken
-last take the same ones again (SPEC D20). An entry never takes or is taken by one of its own time.
+an event each, linked by key as in SASE's Active Instance Stacks. An event that comes for step s
+takes all entries of step s - 1 that wait for its key (SPEC A1.4: it is their immediate successor),
+and these follow one another: they are those since the last event that took some. So its own entry
+names the newest one it took and the last one it did not, and stands for all instances that go on
+with it. An entry is taken once, by simultaneous events together: those of the time at which entries
+were taken last take the same ones again (SPEC D20). No entry takes, or is taken at, its own time.
 
 Only the last step follows the links down, to write matches. Windows are tested there; on the way up
-they only keep out what cannot match any more.
+they only keep out what cannot match any more. As an entry is taken once, this costs no more than
+the entries did, besides the matches.
 
-Numbers of entries count up for ever; the entry n of a step lies at place n modulo the size of the
-ring. What is not above the tail is gone.
-  ring     for each step but the last `size` entries of [time, event, before, newest, since, key]
-  records  for each key and step [newest entry, and of the last taking: time, from, to]
+Entries are numbered from 1 and never again; entry n of a step lies at place n modulo the size of
+its part of the ring. What lies below the tail is gone.
+  ring     entries of each step: [time, event, before, newest, since, key]; that of the last step
+           holds nothing, but is written to
+  records  what an event of a key meets in each step: the newest entry of the step before and its
+           time, then of the last taking its time, from where and up to where; one more for the rest
+  counts   the next entry's number, by step
+  tails    the number of the oldest entry of the step before
+  waits    how old an entry of the step before may be
   gaps     for each pair of steps i < j how far apart their events may be
-All is one function for every query, compiled once. Its twin is tests/oracle/denotation.py.
+This serves every query, compiled once. Its twin is tests/oracle/denotation.py.
 """
 
 from __future__ import annotations
@@ -107,7 +113,8 @@ def _advance(  # type: ignore[no-untyped-def]
             for s in range(last):
                 if counts[s] - tails[s + 1] > most:
                     return i, ended
-        prefetch(records, (keys[_U(min(i + _AHEAD, events - 1))] * (steps + 1)) << 3)
+        ahead = keys[_U(min(i + _AHEAD, events - 1))] * (steps + 1) * LINE
+        prefetch(records, ahead)  # type: ignore[call-arg]
         now = times[x]
         event = numbered[x] if is_numbered else first + i
         bits = _U(mask[x])
@@ -258,8 +265,7 @@ def survey(  # type: ignore[no-untyped-def]
 ):
     """How many instances wait when all events before `now` were seen, and when the first began.
 
-    Where `by_key` has room for the keys, by_key[key] becomes the beginning of its first instance, if
-    that is less.
+    Where `by_key` has room for the keys, it gets the beginning of the first instance of each.
     """
     touched = counters[TOUCHED]
     size = ring.shape[0] // (LINE * steps)

@@ -50,9 +50,7 @@ class Rows:
 
     def chosen(self, rows: np.ndarray) -> Rows:
         """Some of them, copied."""
-        return Rows(
-            self.mask[rows], self.times[rows], self.keys[rows], numbered=self.numbers[rows]
-        )
+        return Rows(self.mask[rows], self.times[rows], self.keys[rows], numbered=self.numbers[rows])
 
     def and_then(self, others: Rows) -> Rows:
         """These and others."""
@@ -65,7 +63,7 @@ class Rows:
         return Rows(mask, times, keys, numbered=numbers)
 
 
-NO_ROWS = Rows(*(np.zeros(0, np.int64) for _ in range(3)))
+NO_ROWS = Rows(_NOTHING, _NOTHING, _NOTHING)
 
 
 class ChainState:

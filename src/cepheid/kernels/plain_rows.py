@@ -60,7 +60,7 @@ def plain_rows(  # type: ignore[no-untyped-def]
             place = start + (j << 6)
             while word:
                 # Meanwhile the next block comes in: a line of eight rows for each row.
-                prefetch(times, ahead)
+                prefetch(times, ahead)  # type: ignore[call-arg]
                 if keyed:
                     prefetch(keys, ahead)
                 ahead += 8

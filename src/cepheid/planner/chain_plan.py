@@ -1,9 +1,9 @@
 """Which patterns of successors are plain chains, and what the kernel of chains is told of them.
 
-A plain chain is `A ; B ; C ...` with brackets to the left, in which an event is passed over only for
-its own sake or for another key. Then every instance has one successor, whatever the other instances
-do, and a condition that does not pass over only decides whether an instance goes on: it may be
-tested as soon as its events are known, wherever it was written.
+A plain chain is `A ; B ; C ...` with brackets to the left, in which an event is passed over only
+for its own sake or for another key. Then all instances of a key that wait for a step have the same
+successor, and a condition that does not pass over only decides whether an instance goes on with it:
+it may be tested as soon as its events are known, wherever it was written.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ MOST_STEPS = 24
 class Chain:
     """A plain chain; steps are the plan's components, in their order.
 
-    `key` are the attributes that are equal in all its events, if any. `filters` are further tests an
-    event must pass to come for a step at all, `tests` those that let an instance go on with it.
+    `key` are the attributes that are equal in all its events, if any. `filters` are further tests
+    that an event must pass to come for a step at all, `tests` those to go on with it.
     `windows` are (earlier step, later step, greatest distance).
     """
 
@@ -176,6 +176,11 @@ class ChainLayout:
     computed: tuple[tuple[str, Expression], ...] = ()
     int_constants: tuple[int | StringConstant, ...] = ()
     float_constants: tuple[float, ...] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the columns of a batch need not be looked up: at most one key, of integers."""
+        return not self.bits_of_any_type and self.key_kinds in ((), (ScalarType.INT,))
 
     @property
     def steps(self) -> int:
