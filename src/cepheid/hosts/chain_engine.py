@@ -231,7 +231,7 @@ class ChainEngine(LiveEngine):
             held = NO_ROWS
         ready = int(np.searchsorted(new.times, self.watermark))
         pieces += self._pieces(new.part(0, ready))
-        self._held_rows = held.and_then(new.chosen(np.arange(ready, len(new))))
+        self._held_rows = held.and_then(new.kept(ready))
         return pieces
 
     def _pieces(self, rows: Rows) -> list[Piece]:

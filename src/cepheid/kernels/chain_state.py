@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cepheid.kernels.chain_run import FAR, LINE, SCRATCH, STARTED, run, survey
+from cepheid.kernels.chain_run import ENTRY, FAR, RECORD, SCRATCH, run, survey
 from cepheid.kernels.memory import copied
 from cepheid.kernels.plain_rows import BLOCK, plain_rows
 
@@ -16,7 +16,7 @@ _FIRST_OUTPUT = 1 << 12
 _NOTHING = np.zeros(0, np.int64)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Rows:
     """Events in order of time: their masks, times and keys.
 
@@ -48,6 +48,13 @@ class Rows:
             self.numbered[some],
         )  # fmt: skip
 
+    def kept(self, begin: int) -> Rows:
+        """Those from one on, copied."""
+        if begin == len(self):
+            return NO_ROWS
+        some = self.part(begin, len(self))
+        return Rows(some.mask.copy(), some.times.copy(), some.keys.copy(), numbered=some.numbers)
+
     def chosen(self, rows: np.ndarray) -> Rows:
         """Some of them, copied."""
         return Rows(self.mask[rows], self.times[rows], self.keys[rows], numbered=self.numbers[rows])
@@ -74,18 +81,17 @@ class ChainState:
         self.steps = steps
         self.counters = np.zeros(3, np.int64)
         self._gaps = np.full((steps, steps), FAR, np.int64)
-        self._waits = np.full(steps, FAR, np.int64)
+        self._waits = np.full(steps, 2 * FAR, np.int64)
         for earlier, later, window in windows:
             self._gaps[earlier, later] = min(self._gaps[earlier, later], window)
             crossed = slice(earlier + 1, later + 1)
             self._waits[crossed] = np.minimum(self._waits[crossed], window)
         self._counts = np.ones(steps, np.int64)
         self._tails = np.ones(steps + 1, np.int64)
-        self._ring = np.zeros(steps * _FIRST_RING * LINE, np.int64)
+        self._ring = np.zeros(steps * _FIRST_RING * ENTRY, np.int64)
         self._records = np.zeros(0, np.int64)
         self._keys = 0
         self._out = np.zeros((_FIRST_OUTPUT, 2), np.int64)
-        self._finals = np.zeros(0, np.int64)
         self._scratch = np.zeros((SCRATCH, steps), np.int64)
         self.admit_keys(1)
 
@@ -95,7 +101,7 @@ class ChainState:
             return
         size = max(256, 1 << (count - 1).bit_length())
         # Zeros cost nothing until a key is used: its pages are not there before.
-        records = np.zeros(size * (self.steps + 1) * LINE, np.int64)
+        records = np.zeros(size * (self.steps + 1) * RECORD, np.int64)
         records[: len(self._records)] = self._records
         self._records = records
         self._keys = size
@@ -105,9 +111,6 @@ class ChainState:
 
         Entries up to the time `dead` belong to no instance. The result is used again.
         """
-        if len(self._finals) < 4 * (len(rows) + 1):
-            self._finals = np.zeros(4 * (len(rows) + 1) * 2, np.int64)
-        before = int(self._counts[:-1].sum())
         self._ring, self._out, filled = run(
             rows.mask,
             rows.times,
@@ -122,12 +125,10 @@ class ChainState:
             self._counts,
             self._tails,
             self._ring,
-            self._finals,
             self._out,
             self.counters,
             self._scratch,
         )
-        self.counters[STARTED] += int(self._counts[:-1].sum()) - before
         found: np.ndarray = self._out[:filled]
         return found
 
