@@ -46,7 +46,7 @@ TOUCHED, STARTED, FINISHED = range(3)
 """Counters: entries looked at, entries made, matches found."""
 
 FAR = 2**61
-"""A gap that is none; also added to times, so that in fresh arrays of zeros nothing has happened."""
+"""A gap that is none; it is also added to times, so that an array of zeros tells of none yet."""
 
 _AT_ONCE = 64
 _AHEAD = 12
@@ -263,16 +263,24 @@ def survey(  # type: ignore[no-untyped-def]
             key = ring[place + KEY]
             if ring[place] < records[(key * (steps + 1) + top + 1) * RECORD + AT]:
                 continue
-            level = top
-            _enter(level, n, ring[place], steps, gaps, scratch)
+            _enter(top, n, _I(0), steps, gaps, scratch)
+            if ring[place] < scratch[LOW, top]:
+                continue
+            scratch[MOMENT, top] = ring[place]
+            level = top - 1
+            if top:
+                _enter(level, ring[place + NEWEST], ring[place + SINCE], steps, gaps, scratch)
             while True:
-                level = _next_path(level, top, steps, gaps, tails, ring, counters, scratch)
-                if level > top:
-                    break
+                if top:
+                    level = _next_path(level, top - 1, steps, gaps, tails, ring, counters, scratch)
+                    if level == top:
+                        break
                 waiting += 1
                 began = scratch[MOMENT, 0] - FAR
                 earliest = min(earliest, began)
                 if by_key.shape[0]:
                     by_key[key] = min(by_key[key], began)
+                if not top:
+                    break
     counters[TOUCHED] = touched
     return waiting, earliest
