@@ -132,22 +132,18 @@ class ChainEngine(LiveEngine):
 
     def _reads_plain(self, layout: ChainLayout) -> bool:
         """Whether batches in order can be read as they are."""
-        return (
-            layout.is_plain
-            and self._lateness == 0
-            and self._first_events is None
-            and self.options.types is None
-        )
+        return layout.is_plain and self._lateness == 0 and self.options.types is None
 
     def _rebuild(self) -> None:
         """Lay out anew and replay the live events: the same instances."""
-        counted = self._state.counters
+        counted, undefined = self._state.counters, self._columns.undefined_rows
         self._start_over()
         rows = NO_ROWS
         for chunk in self._chunks:
             rows = rows.and_then(self._rows_of(chunk))
         self._replay(rows)
         self._state.counters[:] = counted  # what is replayed was counted when it came
+        self._columns.undefined_rows = undefined
 
     def _replay_restored(self) -> None:
         self._replay(self._new)
@@ -159,7 +155,9 @@ class ChainEngine(LiveEngine):
         self._take(_in_order(rows.chosen(seen)))
 
     def _rows_of(self, chunk: Chunk) -> Rows:
+        counted = self._columns.undefined_rows
         arrays = self._arrays(chunk.batch, None, chunk.lacks, True)
+        self._columns.undefined_rows = counted
         return _rows(arrays, chunk.base)
 
     def _keep(self, arrays: dict[str, np.ndarray], rows: int) -> None:
@@ -198,8 +196,7 @@ class ChainEngine(LiveEngine):
         )
         if not taken:
             return 0
-        if self._tested:
-            self._columns.test_bits(rows.mask, batch, selected, codes)
+        self._columns.test_bits(rows.mask, rows.times, batch, selected, codes)
         self.rows_as_they_are += taken
         self.latest = self.watermark = int(times[taken - 1])
         if len(selected):

@@ -73,10 +73,7 @@ class EventColumns:
         mine = np.empty(rows, np.int64)
         gather(selected, codes, self.types.bits, times, mask, mine)
         times = mine
-        if self._first_events is not None:
-            low, high = self._first_events
-            mask[(times < low) | (times >= high)] &= ~np.int64(1)
-        self._test_bits(mask, column)
+        self._test_bits(mask, times, column)
         arrays = {"mask": mask, "t": times}
         for g, names in enumerate(layout.key_attributes):
             arrays[f"k{g}"] = self._key_codes(g, [column(n) for n in names], mask)
@@ -92,15 +89,25 @@ class EventColumns:
         return arrays
 
     def test_bits(
-        self, mask: np.ndarray, batch: pa.RecordBatch, selected: np.ndarray, codes: np.ndarray
+        self,
+        mask: np.ndarray,
+        times: np.ndarray,
+        batch: pa.RecordBatch,
+        selected: np.ndarray,
+        codes: np.ndarray,
     ) -> None:
-        """Take from the masks of selected rows the bits whose tests they fail.
+        """Take from the masks of selected rows, whose times are given, what they may not fill.
 
         The batch must have all the columns that are tested.
         """
-        self._test_bits(mask, self._columns(batch, selected, codes, {}, False))
+        self._test_bits(mask, times, self._columns(batch, selected, codes, {}, False))
 
-    def _test_bits(self, mask: np.ndarray, column: Callable[[str], Column]) -> None:
+    def _test_bits(
+        self, mask: np.ndarray, times: np.ndarray, column: Callable[[str], Column]
+    ) -> None:
+        if self._first_events is not None:
+            low, high = self._first_events
+            mask[(times < low) | (times >= high)] &= ~np.int64(1)
         for bit, _, test in self.layout.bit_tests:
             holds = evaluate_predicate(
                 test, lambda _, name: column(name), len(mask), self.layout.plan.absent
@@ -130,15 +137,13 @@ class EventColumns:
         values = np.empty((len(columns), len(mask)), np.int64)
         for i, column in enumerate(columns):
             values[i] = self._key_values(column, self.layout.key_kinds[i])
-            equals_nothing = isinstance(self.layout, ChainLayout)  # also when it is absent
-            if (
-                column.may_be_absent
-                and not equals_nothing
-                and ((values[i] == ABSENT_INT) & (mask & bits != 0)).any()
-            ):
+            if isinstance(self.layout, ChainLayout):
+                self._lose_bits(values[i], mask, bits)
+                continue
+            if column.may_be_absent and ((values[i] == ABSENT_INT) & (mask & bits != 0)).any():
                 raise AbsentKey
-            if column.may_be_undefined or (equals_nothing and column.may_be_absent):
-                undefined = values[i] < MIN_INT if equals_nothing else values[i] == NULL_INT
+            if column.may_be_undefined:
+                undefined = values[i] == NULL_INT
                 self.undefined_rows += int((undefined & (mask & bits != 0)).sum())
                 # A null equals nothing, so such a row cannot match or be a witness; only a single
                 # positive component is compared with witnesses alone and stays, out of their reach.
@@ -146,6 +151,15 @@ class EventColumns:
                 mask[undefined] &= ~np.int64(lost)
         assert self.keys is not None
         return self.keys.codes(values)
+
+    def _lose_bits(self, values: np.ndarray, mask: np.ndarray, bits: int) -> None:
+        """Among successors an absent value equals nothing either: the row is out, under any key."""
+        undefined = values < MIN_INT
+        if undefined.any():
+            self.undefined_rows += int((undefined & (mask & bits != 0)).sum())
+            mask[undefined] &= ~np.int64(bits)
+            defined = values[~undefined]
+            values[undefined] = defined[0] if len(defined) else 0
 
     def _key_values(self, column: Column, kind: ScalarType) -> np.ndarray:
         if ScalarType.FLOAT not in (kind, column.type):

@@ -107,7 +107,7 @@ class _Reader:
                 self.read(node.first)
                 self._pass_over(node.skip, node.second.variable)
                 self._go_on(node.test)
-            case Next():
+            case Next(second=Next() | Filter() | Within()):
                 _refuse("brackets to the right")
             case _:
                 _refuse("it has more than ; and conditions")
