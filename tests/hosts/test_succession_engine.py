@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.hosts import succession_engine
+from cepheid.hosts import chain_engine, succession_engine
 from cepheid.model.errors import LimitExceeded
 from cepheid.model.options import Options, make_options
 from cepheid.planner.prepare import costs_of, with_statistics
@@ -44,8 +44,9 @@ def ids(*parts: Any) -> Counter[str]:
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tidy and compact at every chance."""
-    monkeypatch.setattr(succession_engine, "_WORTH_COMPACTING", 4)
-    monkeypatch.setattr(succession_engine, "_SPARE_ROWS", 2)
+    for module in (chain_engine, succession_engine):
+        monkeypatch.setattr(module, "_WORTH_COMPACTING", 4)
+        monkeypatch.setattr(module, "_SPARE_ROWS", 2)
 
 
 @pytest.mark.usefixtures("eager")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,8 @@ from cepheid.hosts.event_reader import AbsentKey, EventReader
 from cepheid.hosts.type_codes import TypeCodes
 from cepheid.kernels.relevance import gather
 from cepheid.model.options import Options
-from cepheid.model.undefined import ABSENT_INT, NULL_INT
+from cepheid.model.undefined import ABSENT_INT, MIN_INT, NULL_INT
+from cepheid.planner.chain_plan import ChainLayout
 from cepheid.planner.column_expression import evaluate_predicate
 from cepheid.planner.columns import Column
 from cepheid.planner.kernel_expression import StringConstant
@@ -24,7 +25,7 @@ class EventColumns(EventReader):
 
     def __init__(
         self,
-        layout: Layout | SuccessionLayout,
+        layout: Layout | SuccessionLayout | ChainLayout,
         options: Options,
         first_events: tuple[int, int] | None = None,
     ) -> None:
@@ -58,23 +59,15 @@ class EventColumns(EventReader):
         Where atoms are dispatched, `touching` and `touched` are pairs of row and atom.
         """
         layout = self.layout
+        column = self._getter(batch, selected, codes, lacks, open_schema)
         if selected is None:
             selected = np.arange(len(codes))
-            chosen = None
-        else:
-            chosen = selected
         rows = len(selected)
-        column = self._getter(batch, chosen, codes, lacks, open_schema)
         mask = np.empty(rows, np.int64)
         mine = np.empty(rows, np.int64)
         gather(selected, codes, self.types.bits, times, mask, mine)
         times = mine
-        if self._first_events is not None:
-            low, high = self._first_events
-            mask[(times < low) | (times >= high)] &= ~np.int64(1)
-        for bit, _, test in layout.bit_tests:
-            holds = evaluate_predicate(test, lambda _, name: column(name), rows, layout.plan.absent)
-            mask &= ~((~holds).astype(np.int64) << bit)
+        self._test_bits(mask, times, column)
         arrays = {"mask": mask, "t": times}
         for g, names in enumerate(layout.key_attributes):
             arrays[f"k{g}"] = self._key_codes(g, [column(n) for n in names], mask)
@@ -91,11 +84,40 @@ class EventColumns(EventReader):
             arrays["touching"], arrays["touched"] = layout.dispatcher.pairs(mask, column)
         return arrays
 
+    def test_bits(
+        self,
+        mask: np.ndarray,
+        times: np.ndarray,
+        batch: pa.RecordBatch,
+        selected: np.ndarray,
+        codes: np.ndarray,
+    ) -> None:
+        """Take from the masks of selected rows, whose times are given, what they may not fill.
+
+        The batch must have all the columns that are tested.
+        """
+        self._test_bits(mask, times, self._getter(batch, selected, codes, {}, False))
+
+    def _test_bits(
+        self, mask: np.ndarray, times: np.ndarray, column: Callable[[str], Column]
+    ) -> None:
+        if self._first_events is not None:
+            low, high = self._first_events
+            mask[(times < low) | (times >= high)] &= ~np.int64(1)
+        for bit, _, test in self.layout.bit_tests:
+            holds = evaluate_predicate(
+                test, lambda _, name: column(name), len(mask), self.layout.plan.absent
+            )
+            mask &= ~((~holds).astype(np.int64) << bit)
+
     def _key_codes(self, group: int, columns: list[Column], mask: np.ndarray) -> np.ndarray:
         bits = sum(1 << bit for bit, g in self.layout.bit_keys if g == group)
         values = np.empty((len(columns), len(mask)), np.int64)
         for i, column in enumerate(columns):
             values[i] = self._key_values(column, self.layout.key_kinds[i])
+            if isinstance(self.layout, ChainLayout):
+                self._lose_bits(values[i], mask, bits)
+                continue
             if column.may_be_absent and ((values[i] == ABSENT_INT) & (mask & bits != 0)).any():
                 raise AbsentKey
             if column.may_be_undefined:
@@ -107,3 +129,12 @@ class EventColumns(EventReader):
                 mask[undefined] &= ~np.int64(lost)
         assert self.keys is not None
         return self.keys.codes(values)
+
+    def _lose_bits(self, values: np.ndarray, mask: np.ndarray, bits: int) -> None:
+        """Among successors an absent value equals nothing either: the row is out, under any key."""
+        undefined = values < MIN_INT
+        if undefined.any():
+            self.undefined_rows += int((undefined & (mask & bits != 0)).sum())
+            mask[undefined] &= ~np.int64(bits)
+            defined = values[~undefined]
+            values[undefined] = defined[0] if len(defined) else 0

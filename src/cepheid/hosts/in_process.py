@@ -21,6 +21,7 @@ from cepheid.hosts.snapshot import pack, read_events, unpack, write_events
 from cepheid.hosts.stream_front import StreamFront
 from cepheid.model.errors import OptionError, QueryError, StateError
 from cepheid.model.options import Options, make_options
+from cepheid.planner.chain_plan import Chain
 from cepheid.planner.compiled_query import CompiledQuery, compile_text
 from cepheid.planner.prepare import Prepared, prepare
 from cepheid.planner.registered_sources import Registrations, registrations_of
@@ -265,7 +266,7 @@ class Detector:
             prepared = self._prepared(stage, schema, open_schema or chained)
             driven = chained or self._driven
             self._engines.append(
-                _kind_of(prepared)(
+                _kind_of(prepared, may_last=number > 0)(
                     prepared,
                     lateness=_DRIVEN_FROM_OUTSIDE if driven else prepared.lateness,
                     first_events=self._first_events if number == 0 else None,
@@ -312,10 +313,15 @@ class Detector:
         return matches
 
 
-def _kind_of(prepared: Prepared) -> type[LiveEngine]:
+def _kind_of(prepared: Prepared, *, may_last: bool) -> type[LiveEngine]:
+    """The engine for a query; `may_last`: what other queries derived may last as their matches."""
     if not prepared.is_succession:
         return SequenceEngine
-    # Its kernel is compiled when it is loaded, for which sequences need not wait.
+    # Their kernels are loaded when they are needed, for which sequences need not wait.
+    if isinstance(prepared.chain, Chain) and not may_last:
+        from cepheid.hosts.chain_engine import ChainEngine  # noqa: PLC0415
+
+        return ChainEngine
     from cepheid.hosts.succession_engine import SuccessionEngine  # noqa: PLC0415
 
     return SuccessionEngine

@@ -402,3 +402,12 @@ class LiveEngine(LiveEvents):
     def close(self) -> Matches:
         """End of input: time runs on for ever, so every deadline passes."""
         return self.advance(END_OF_TIME) if self.options.close_at_end else Matches(self.form)
+
+
+def too_many_instances(waiting: int) -> LimitExceeded:
+    """The error for more partial matches than the limit allows."""
+    return LimitExceeded.of(
+        "too-many-instances",
+        f"{waiting} partial matches wait, more than limits.live_events allows",
+        help="bound the query with OCCURS WITHIN or FILTER, or raise limits.live_events",
+    )

@@ -61,6 +61,11 @@ class PlainColumns:
 _LEAST = {ScalarType.INT: MIN_INT, ScalarType.FLOAT: np.nextafter(ABSENT_FLOAT, 0.0)}
 
 
+def whole_numbers(batch: pa.RecordBatch, name: str) -> np.ndarray | None:
+    """A column of integers without nulls; None when it is not like that."""
+    return _numbers(batch, name, ScalarType.INT)
+
+
 def _numbers(batch: pa.RecordBatch, name: str, kind: ScalarType) -> np.ndarray | None:
     where = batch.schema.get_field_index(name)
     if where < 0:

@@ -19,13 +19,12 @@ import pyarrow as pa
 
 from cepheid.algebra.expression import ScalarType
 from cepheid.hosts.event_columns import EventColumns
-from cepheid.hosts.live_engine import LiveEngine, LiveEvents
+from cepheid.hosts.live_engine import LiveEngine, LiveEvents, too_many_instances
 from cepheid.hosts.live_facts import LiveFacts
 from cepheid.hosts.matches import Piece
 from cepheid.hosts.set_aside import event_starts, event_times
 from cepheid.hosts.store import View
 from cepheid.kernels.succession import Constants, Events, Succession, Touches
-from cepheid.model.errors import LimitExceeded
 from cepheid.planner.chains import Chains
 from cepheid.planner.succession_layout import SuccessionLayout
 from cepheid.planner.succession_plan import shared_key
@@ -223,14 +222,8 @@ class LiveSuccessions(LiveEvents):
         self._succession.run(
             self._events(), ordinals, self._constants, deliver, self._touches(ordinals)
         )
-        most = self.options.limits.live_events
-        if self._succession.instances > most:
-            raise LimitExceeded.of(
-                "too-many-instances",
-                f"{self._succession.instances} partial matches wait, more than limits.live_events "
-                "allows",
-                help="bound the query with OCCURS WITHIN or FILTER, or raise limits.live_events",
-            )
+        if self._succession.instances > self.options.limits.live_events:
+            raise too_many_instances(self._succession.instances)
         return pieces
 
     def _found(self, chains: Chains, roots: np.ndarray, view: View) -> list[Piece]:

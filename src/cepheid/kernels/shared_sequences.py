@@ -7,9 +7,9 @@ event of the step that has a chain of earlier ones inside the window. From there
 construction touches is part of a match, so an event costs its atoms, the queries that end with them
 and the matches themselves (SIGMOD 2006, section 4.1, has one set of stacks per query instead).
 
-In a succession (`A ; B ; C` of NEXT with brackets to the left) an event goes with the *first* one of
-the next step after it. What comes in between, whether it passes the step's own conditions or not,
-is the step's rival, an atom as well: only events from the rival before on go with an event.
+In a succession (`A ; B ; C` of NEXT, brackets to the left) an event goes with the *first* one of the
+next step after it. What comes for a step, whether it passes the step's own conditions or not, is
+its rival, an atom as well: only events from the rival before on go with an event.
 
 Arrays of int64, with a row each:
   rings    [atom and key, start, size, head, tail, latest time]    by hash; places head..tail
@@ -18,7 +18,7 @@ Arrays of int64, with a row each:
   latest   the latest time by key and atom: most queries that an event might end stop here. If there
            are too many of them it is empty, else rings lie in its order and need no hash
   steps    [atom, rival]                              of all queries, query after query
-  queries  [window, since, until, is succession, first step, steps]    those of one last atom in a row
+  queries  [window, since, until, is succession, first step, steps]    by their last atoms
   atoms    [key group, is kept, reach, first ending query, ending queries]
 Pairs (row, atom) come sorted by row; rows are in order of time.
 """

@@ -25,8 +25,10 @@ class PlanOptions:
     predicates: tested in "construction" or in a "selection" on top. simple_in_scan: whether tests
     of single events keep them from the stacks, or are left to the selection. negation_in_scan:
     whether negations are decided with the stacks where that is possible, or on whole sequences.
-    rules_off: names of the optimiser's rules that are left out. placement: how a workload's queries
-    that no key divides get their nodes: "greedy", "greedy without reuse" or "round robin".
+    rules_off: names of the optimiser's rules that are left out. chains: whether plain chains of
+    successors have a kernel of their own, or run as other patterns of NEXT do. placement: how a
+    workload's queries that no key divides get their nodes: "greedy", "greedy without reuse" or
+    "round robin".
     """
 
     scan: str = "stacks"
@@ -42,6 +44,7 @@ class PlanOptions:
     costs: str = "corrected"
     search: str = "pareto"
     placement: str = "greedy"
+    chains: bool = True
 
 
 @dataclass(frozen=True, slots=True)

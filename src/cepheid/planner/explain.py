@@ -125,7 +125,9 @@ def _stage(
     yield f"  by {rules}" if rules else "  no rewrite applies"
     yield ""
     if not isinstance(prepared.plan, SequencePlan):
-        yield from succession_lines(prepared, prepared.succession(prepared.column_types))
+        layout_of = prepared.succession(prepared.column_types)
+        may_last = query.name != compiled.stages(options)[0].name
+        yield from succession_lines(prepared, layout_of, may_last=may_last)
         return
     layout = lay_out(
         prepared.plan,

@@ -22,20 +22,21 @@ from cepheid.kernels.succession_shape import table
 from cepheid.kernels.succession_source import condition_source
 from cepheid.model.event_time import duration_text
 from cepheid.optimizer.cost_comparison import compare_costs, shape_text
+from cepheid.planner.chain_plan import Chain
 from cepheid.planner.prepare import Prepared, costs_of
 from cepheid.planner.succession_layout import SuccessionLayout
 from cepheid.planner.succession_plan import SuccessionPlan, equalities, shared_key
 
 
-def succession_lines(prepared: Prepared, layout: SuccessionLayout) -> Iterator[str]:
-    """The plan's section of `explain`."""
+def succession_lines(
+    prepared: Prepared, layout: SuccessionLayout, *, may_last: bool
+) -> Iterator[str]:
+    """The plan's section of `explain`; `may_last`: it reads what other queries derive."""
     plan = prepared.plan
     assert isinstance(plan, SuccessionPlan)
-    source = condition_source(table(layout.shape).conditions)
-    digest = blake2b(source.encode(), digest_size=4).hexdigest()
     yield "Plan"
     rows = [
-        ("path", f"compiled kernel, {len(layout.shape.operators)} operators, conditions {digest}"),
+        *_path(prepared, layout, may_last=may_last),
         ("shape", shape_text(plan.pattern)),
         ("key", _key(plan)),
         ("window", _window(plan, prepared)),
@@ -56,6 +57,24 @@ def succession_lines(prepared: Prepared, layout: SuccessionLayout) -> Iterator[s
     if costs is not None:
         yield ""
         yield compare_costs(prepared.query.pattern, prepared.optimised, costs)
+
+
+def _path(
+    prepared: Prepared, layout: SuccessionLayout, *, may_last: bool
+) -> Iterator[tuple[str, str]]:
+    """Which kernel runs, and why it is not that of chains."""
+    chain = prepared.chain
+    if isinstance(chain, Chain) and not may_last:
+        steps = len(prepared.plan.components)
+        yield "path", f"compiled kernel of plain chains, {steps} steps"
+        plain = prepared.chain_layout(prepared.column_types).is_plain
+        if plain and prepared.lateness == 0 and prepared.options.types is None:
+            yield "reads", "batches in order of time as they are, while keys are close integers"
+        return
+    source = condition_source(table(layout.shape).conditions)
+    digest = blake2b(source.encode(), digest_size=4).hexdigest()
+    yield "path", f"compiled kernel, {len(layout.shape.operators)} operators, conditions {digest}"
+    yield "no chain", chain if isinstance(chain, str) else "events of other queries may last"
 
 
 def _key(plan: SuccessionPlan) -> str:

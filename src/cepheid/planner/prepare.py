@@ -30,6 +30,7 @@ from cepheid.model.event_time import TimeDomain, parse_duration
 from cepheid.model.options import Options
 from cepheid.optimizer.next_search import Search
 from cepheid.optimizer.optimizer import Optimised, optimise
+from cepheid.planner.chain_plan import Chain, ChainLayout, chain_of, lay_out_chain
 from cepheid.planner.match_schema import MatchForm, scalar_type
 from cepheid.planner.sequence_layout import Layout, lay_out
 from cepheid.planner.sequence_plan import Place, SequencePlan, plan_sequence
@@ -62,6 +63,8 @@ class Prepared:
     successions: dict[object, SuccessionLayout] = field(
         default_factory=dict, compare=False, repr=False
     )
+    chain: Chain | str = "it is a sequence"
+    """What the kernel of plain chains is told, or the reason why it cannot run the plan."""
 
     @property
     def is_succession(self) -> bool:
@@ -78,6 +81,13 @@ class Prepared:
                 self.plan, lambda name: types.get(name, ScalarType.UNKNOWN)
             )
         return known
+
+    def chain_layout(self, types: Mapping[str, ScalarType]) -> ChainLayout:
+        """How a plain chain runs over columns of these types."""
+        assert isinstance(self.plan, SuccessionPlan) and isinstance(self.chain, Chain)
+        return lay_out_chain(
+            self.plan, self.chain, lambda name: types.get(name, ScalarType.UNKNOWN)
+        )
 
     def layout(
         self, types: Mapping[str, ScalarType], *, partitioned: bool, undoable: bool
@@ -186,7 +196,10 @@ def _prepare(
     )
     found = {name: types[name] for name in needed if name in types}
     lateness = lateness_of(options, domain)
-    return Prepared(bound, optimised, plan, form, options, domain, lateness, needed, found)
+    prepared = Prepared(bound, optimised, plan, form, options, domain, lateness, needed, found)
+    if isinstance(plan, SuccessionPlan):
+        return replace(prepared, chain=chain_of(plan, options))
+    return prepared
 
 
 def time_domain(events: pa.Schema, options: Options) -> TimeDomain:

@@ -1,0 +1,83 @@
+"""The relevant rows of a batch whose columns can be read as they are: in order, one pass.
+
+Each block of rows is small enough to stay in the first-level cache while it is looked through. Rows
+in order of time and, if there is a key, with keys close to each other: at the first block that is
+not like that it stops.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from cepheid.kernels.processor import lowest_bit, prefetch
+
+BLOCK = 2048
+_U = np.uint64
+_EIGHT_FLAGS = np.uint64(0x0102040810204080)
+
+
+@njit(cache=True, nogil=True)
+def plain_rows(  # type: ignore[no-untyped-def]
+    types, bits, wanted, times, latest, keys, base, size, flags, selected, mask, moments, codes
+):
+    """How many rows it took, and how many of them are of a wanted type.
+
+    Of these it writes the place, mask, time and, where there are `keys`, key less `base`.
+    """
+    rows = types.shape[0]
+    keyed = keys.shape[0] > 0
+    words = flags.view(np.uint64)
+    count = 0
+    start = 0
+    while start < rows:
+        stop = min(start + BLOCK, rows)
+        falls = np.int64(times[_U(start)] < latest)
+        for j in range(start + 1, stop):
+            falls |= np.int64(times[_U(j)] < times[_U(j - 1)])
+        if falls:
+            return start, count
+        many = stop - start
+        one_type = wanted[0]
+        for j in range(many):
+            flags[_U(j)] = types[_U(start + j)] == one_type
+        for choice in range(1, wanted.shape[0]):
+            one_type = wanted[choice]
+            for j in range(many):
+                flags[_U(j)] |= types[_U(start + j)] == one_type
+        whole = (many + 63) >> 6
+        for j in range(many, whole << 6):
+            flags[_U(j)] = 0
+        before = count
+        outside = np.int64(0)
+        ahead = stop
+        for j in range(whole):
+            word = _U(0)
+            for byte in range(8):
+                # Eight flags, a byte each, become eight bits: the product has them on top.
+                eight = (words[_U((j << 3) + byte)] * _EIGHT_FLAGS) >> _U(56)
+                word |= eight << _U(byte << 3)
+            place = start + (j << 6)
+            while word:
+                # Meanwhile the next block comes in: a line of eight rows for each row.
+                prefetch(times, ahead)  # type: ignore[call-arg]
+                if keyed:
+                    prefetch(keys, ahead)
+                ahead += 8
+                row = place + lowest_bit(word)
+                word &= word - _U(1)
+                x = _U(row)
+                at = _U(count)
+                selected[at] = row
+                mask[at] = bits[_U(types[x])]
+                moments[at] = times[x]
+                if keyed:
+                    code = keys[x] - base
+                    codes[at] = code
+                    outside |= code | (size - 1 - code)
+                count += 1
+        if outside < 0:
+            return start, before
+        latest = times[_U(stop - 1)]
+        start = stop
+    return rows, count
