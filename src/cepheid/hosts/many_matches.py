@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.hosts.matches import Flat, Matches, Piece
+from cepheid.planner.chains import Chains
 from cepheid.planner.match_schema import MatchForm
 
 
@@ -17,15 +18,18 @@ class ManyMatches:
     def __init__(
         self,
         forms: Sequence[MatchForm],
+        lengths: Sequence[int],
         pieces: Sequence[Piece],
         events: pa.Schema | None,
         apart: Sequence[Matches] = (),
     ) -> None:
-        """`forms` of the queries by number; `events` is the schema if it has changed since.
+        """`forms` of the queries by number, and how many events a match of each has.
 
+        `events` is the schema if it has changed since.
         `apart` are matches of queries, by number, that were found one by one.
         """
         self._apart = apart
+        self._lengths = lengths
         self._forms = forms
         self._pieces = [piece for piece in pieces if not piece.part.is_empty]
         self._events = events
@@ -49,13 +53,14 @@ class ManyMatches:
         form = self._forms[query]
         if self._events is not None:
             form = form.with_events(self._events)
-        length = len(form.variables)
+        length = self._lengths[query]
         pieces = []
         for rows, bounds, piece in self._by_query():
             begin, end = bounds[query], bounds[query + 1]
             if begin < end:
                 own = np.ascontiguousarray(rows[begin:end, 1 : length + 1])
-                pieces.append(Piece(Flat(own), piece.view))
+                part = chains_of(own) if form.numbers else Flat(own)
+                pieces.append(Piece(part, piece.view))
         found = Matches(form, pieces)
         return found + self._apart[query] if self._apart else found
 
@@ -67,3 +72,10 @@ class ManyMatches:
                 bounds = np.searchsorted(rows[:, 0], np.arange(len(self._forms) + 1))
                 self._sorted.append((rows, bounds, piece))
         return self._sorted
+
+
+def chains_of(rows: np.ndarray) -> Chains:
+    """Matches of one length as chains, whose variables are numbered by their places."""
+    matches, length = rows.shape
+    numbers = np.tile(np.arange(length), matches)
+    return Chains(length * np.arange(1, matches + 1), np.column_stack([numbers, rows.ravel()]))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from cepheid.algebra.expression import ScalarType
+from cepheid.algebra.expression import Absent
 from cepheid.hosts.event_reader import AbsentKey, EventReader
 from cepheid.hosts.type_codes import TypeCodes
 from cepheid.kernels.relevance import gather
@@ -23,16 +23,15 @@ NO_KEY = -1
 class SharedColumns(EventReader):
     """Finds atoms through the index of their predicates, keys for each group of key attributes."""
 
-    def __init__(
-        self, shared: SharedSequences, kinds: tuple[ScalarType, ...], options: Options
-    ) -> None:
-        """`kinds` are the types of the key's columns, the same in every group."""
+    def __init__(self, shared: SharedSequences, options: Options) -> None:
+        """No strings and no keys seen yet."""
         self._dispatcher = Dispatcher(
             [(atom.types, atom.test) for atom in shared.atoms], shared.absent
         )
         numbers, of_any = self._dispatcher.type_numbers, self._dispatcher.number_of_any
-        super().__init__(TypeCodes(numbers, of_any, options.type), len(kinds), options)
-        self._kinds = kinds
+        super().__init__(TypeCodes(numbers, of_any, options.type), len(shared.kinds), options)
+        self._kinds = shared.kinds
+        self._absent_is_null = shared.absent is Absent.FALSE
         self._groups = shared.key_groups
         self._uses_key = np.zeros(
             (len(self._groups), max([0, of_any, *numbers.values()]) + 1), bool
@@ -64,13 +63,17 @@ class SharedColumns(EventReader):
         return arrays
 
     def _keys_of(self, columns: list[Column], wanted: np.ndarray) -> np.ndarray:
-        """The keys of the wanted rows; a null equals nothing."""
+        """The keys of the wanted rows; a null equals nothing, nor does what is absent in NEXT."""
         values = np.empty((len(columns), len(wanted)), np.int64)
         usable = wanted
         for i, column in enumerate(columns):
             values[i] = self._key_values(column, self._kinds[i])
-            if column.may_be_absent and ((values[i] == ABSENT_INT) & wanted).any():
-                raise AbsentKey
+            if column.may_be_absent:
+                absent = values[i] == ABSENT_INT
+                if self._absent_is_null:
+                    usable = usable & ~absent
+                elif (absent & wanted).any():
+                    raise AbsentKey
             if column.may_be_undefined:
                 usable = usable & (values[i] != NULL_INT)
         assert self.keys is not None

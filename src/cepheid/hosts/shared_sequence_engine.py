@@ -1,7 +1,9 @@
 """Runs many sequences over batches of events as one: each event is looked at and kept once.
 
-Matches leave at once, as in the engine of one sequence without negation: when an event arrives out
-of order, the rings are taken back to its time and what came after it is fed again.
+Matches of sequences leave at once, as in the engine of one without negation: when an event arrives
+out of order, the rings are taken back to its time and what came after it is fed again. A late event
+could come between those of a succession, so events of successions are held until the watermark has
+passed them, unless they come in order.
 
 Where an event lacks its key, equality is not transitive any more, and the queries go on separately,
 each with an engine of its own (docs/semantics.md#null-and-absent); live events stay in one place.
@@ -30,7 +32,12 @@ from cepheid.hosts.store import LiveColumns, View
 from cepheid.kernels.shared_rings import Rows, SharedRings
 from cepheid.planner.active import Active
 from cepheid.planner.prepare import Prepared
-from cepheid.planner.shared_sequences import key_kinds, share_sequences
+from cepheid.planner.shared_sequences import (
+    Shareable,
+    SharedSequences,
+    share_sequences,
+    shareable,
+)
 
 _SPARE_KEYS = 1 << 16
 
@@ -67,7 +74,9 @@ class SharedSequenceEngine(LiveEvents):
         return self._told(pieces, [engine.advance(watermark) for engine in self._apart])
 
     def _told(self, pieces: list[Piece], apart: list[Matches]) -> ManyMatches:
-        return ManyMatches([each.form for each in self.queries], pieces, self._schema, apart)
+        forms = [each.form for each in self.queries]
+        lengths = [len(steps) for steps in self._shared.steps]
+        return ManyMatches(forms, lengths, pieces, self._schema, apart)
 
     def _seen(self, query: int, events: EventBatch) -> Matches:
         """What a query that goes on by itself finds in the events that it may see."""
@@ -105,9 +114,16 @@ class SharedSequenceEngine(LiveEvents):
         """Whether no event has come that lacks its key."""
         return self.is_shared
 
+    @property
+    def shared(self) -> SharedSequences:
+        """The common atoms, for `explain`."""
+        return self._shared
+
     def next_deadline(self) -> int | None:
-        """Nothing waits for the watermark."""
-        return None
+        """The earliest watermark that would let a held event in; None when nothing is held."""
+        if not len(self._held):
+            return None
+        return int(self._live.take("t", self._held).min()) + 1
 
     def horizon(self) -> int | None:
         """Events up to this time matter no more; None when that is never so."""
@@ -150,11 +166,10 @@ class SharedSequenceEngine(LiveEvents):
         def type_of(name: str) -> ScalarType:
             return self._column_types.get(name, ScalarType.UNKNOWN)
 
-        self._shared = share_sequences(self.queries)
+        parts = [shareable(query, type_of) for query in self.queries]
+        self._shared = share_sequences([each for each in parts if isinstance(each, Shareable)])
         self._retention = self._shared.retention
-        self._columns = SharedColumns(
-            self._shared, key_kinds(self.queries[0], type_of), self.options
-        )
+        self._columns = SharedColumns(self._shared, self.options)
         table, self._numbers = self._shared.table(self._active)
         self._rings = SharedRings(table)
         self._keeps_arrays = self._lateness > 0
@@ -190,10 +205,16 @@ class SharedSequenceEngine(LiveEvents):
 
     def _replay(self) -> None:
         ordinals = np.arange(self._live.base, self._live.end)
+        times = (
+            self._live.slice("t", self._live.base, self._live.end) if len(ordinals) else ordinals
+        )
+        if self._shared.is_succession:
+            waiting = times >= self._processed_to
+            self._held = ordinals[waiting]
+            ordinals, times = ordinals[~waiting], times[~waiting]
         if len(ordinals):
-            times = self._live.slice("t", self._live.base, self._live.end)
             self._frontier = int(times.max())
-            self._run_ordinals(ordinals[np.lexsort((ordinals, times))], emit=False)
+            self._run_ordinals(ordinals[np.argsort(times, kind="stable")], emit=False)
 
     def _leave_key(self) -> None:
         """Give every query an engine of its own that has seen what this one has seen."""
@@ -237,6 +258,8 @@ class SharedSequenceEngine(LiveEvents):
         self._pairs.append({"atom": pair_atoms}, len(pair_atoms))
 
     def _process(self, first_new: int) -> list[Piece]:
+        if self._shared.is_succession and self._keeps_arrays:
+            return self._process_stable(first_new)
         if first_new == self._ordinal or self._apart:
             return []
         if not self._keeps_arrays:
@@ -258,6 +281,18 @@ class SharedSequenceEngine(LiveEvents):
             rows = piece.rows
             fresh.append(Piece(Flat(rows[rows[:, 1:].max(axis=1) >= first_new]), piece.view))
         return fresh
+
+    def _process_stable(self, first_new: int) -> list[Piece]:
+        """Hand over what the watermark has passed, in order of time."""
+        waiting = np.concatenate([self._held, np.arange(first_new, self._ordinal)])
+        if not len(waiting):
+            return []
+        times = self._live.take("t", waiting)
+        ready = times < self.watermark
+        self._held = waiting[~ready]
+        self._processed_to = self.watermark
+        order = np.argsort(times[ready], kind="stable")
+        return self._run_ordinals(waiting[ready][order]) if len(order) else []
 
     def _run_ordinals(self, ordinals: np.ndarray, *, emit: bool = True) -> list[Piece]:
         inputs = {name: self._live.take(name, ordinals) for name in self._live.names()}

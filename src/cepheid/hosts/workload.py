@@ -239,8 +239,9 @@ class Workload:
         """What the watermark makes final; queries whose end it has passed are gone then."""
         assert self._front is not None and self._run is not None
         found = self._run.advance(self._front.watermark)
-        if any(m.active.until <= self._front.watermark for m in self._members):
-            self._change([m for m in self._members if m.active.until > self._front.watermark])
+        watermark = self._front.watermark
+        if any(m.active.is_over(watermark) for m in self._members):
+            self._change([m for m in self._members if not m.active.is_over(watermark)])
         return found
 
     def _start(self, events: EventBatch) -> None:

@@ -30,7 +30,6 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from cepheid.kernels.match_nodes import wider
 from cepheid.kernels.processor import lowest_bit, prefetch
 
 TIME, EVENT, BEFORE, NEWEST, SINCE, KEY = range(6)
@@ -53,6 +52,16 @@ _AHEAD = 12
 _U = np.uint64
 _I = np.int64
 _ENTRY_SHIFT, _RECORD_SHIFT = np.uint64(3), np.uint64(2)
+
+
+@njit(cache=True, nogil=True)
+def wider(rows, needed):  # type: ignore[no-untyped-def]
+    """The same rows with room for `needed` of them."""
+    if needed <= rows.shape[0]:
+        return rows
+    more = np.empty((max(needed, 2 * rows.shape[0]), rows.shape[1]), np.int64)
+    more[: rows.shape[0]] = rows
+    return more
 
 
 @njit(cache=True, nogil=True)

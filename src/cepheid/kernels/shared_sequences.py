@@ -7,7 +7,7 @@ event of the step that has a chain of earlier ones inside the window. From there
 construction touches is part of a match, so an event costs its atoms, the queries that end with them
 and the matches themselves (SIGMOD 2006, section 4.1, has one set of stacks per query instead).
 
-In a succession (`A ; B ; C` of NEXT, brackets to the left) an event goes with the *first* one of the
+In a succession (`A ; B ; C` of NEXT, brackets to the left) an event goes with the *first* of the
 next step after it. What comes for a step, whether it passes the step's own conditions or not, is
 its rival, an atom as well: only events from the rival before on go with an event.
 

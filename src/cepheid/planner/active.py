@@ -19,6 +19,10 @@ class Active:
     since: int = BEGINNING_OF_TIME
     until: int = END_OF_TIME
 
+    def is_over(self, watermark: int) -> bool:
+        """Whether it has an end, and no event before it can come any more."""
+        return self.until < END_OF_TIME and self.until <= watermark
+
     @property
     def is_always(self) -> bool:
         """Whether it sees every event."""

@@ -1,8 +1,9 @@
-"""Which sequences can run together, and the atoms that they have in common.
+"""Which sequences and chains can run together, and the atoms that they have in common.
 
 A sequence shares its events with others if nothing but its window and one key holds it together:
-then all that is particular to it is which atoms it is made of. Others run on their own; what stands
-in the way is said in words, for `explain`.
+then all that is particular to it is which atoms it is made of. The same is true of a plain chain of
+successors (planner.chain_plan) inside a window. Others run on their own; what stands in the way is
+said in words, for `explain`.
 """
 
 from __future__ import annotations
@@ -23,11 +24,21 @@ from cepheid.algebra.expression import (
 )
 from cepheid.algebra.expression_text import expression_text
 from cepheid.kernels.shared_rings import SequenceTable
-from cepheid.kernels.shared_sequences import ATOM_WIDTH, QUERY_WIDTH
+from cepheid.kernels.shared_sequences import (
+    ATOM_WIDTH,
+    ENDINGS,
+    FIRST_ENDING,
+    KEPT,
+    KEY_GROUP,
+    QUERY_WIDTH,
+    REACH,
+)
 from cepheid.model.options import PlanOptions
 from cepheid.planner.active import Active
+from cepheid.planner.chain_plan import Chain
 from cepheid.planner.prepare import Prepared
-from cepheid.planner.sequence_plan import Key, SequencePlan, find_key
+from cepheid.planner.sequence_plan import Component, SequencePlan, find_key
+from cepheid.planner.succession_plan import SuccessionPlan
 
 ANY = "e"
 """What the one event of an atom is called, whatever the queries call it."""
@@ -44,16 +55,51 @@ class SharedAtom:
     test: Expression
     key: tuple[str, ...]
 
+    @property
+    def name(self) -> tuple[object, ...]:
+        """What tells atoms apart: texts do, while 1, 1.0 and true are equal in Python."""
+        return self.types, expression_text(self.test), self.key
+
+    def __str__(self) -> str:
+        """The atom, for people."""
+        kinds = " | ".join(self.types) or "any type"
+        tests = conjuncts(self.test)
+        return f"{kinds} where {expression_text(self.test)}" if tests else kinds
+
+
+@dataclass(frozen=True, slots=True)
+class Shareable:
+    """A query as atoms; in a succession every step has a rival, all that comes for it.
+
+    `window` is strict, from the first event to the last; None for none. `kinds` are the types of
+    the key's columns.
+    """
+
+    steps: tuple[SharedAtom, ...]
+    rivals: tuple[SharedAtom, ...]
+    window: int | None
+    kinds: tuple[ScalarType, ...]
+    absent: Absent
+    is_succession: bool = False
+
+    @property
+    def group(self) -> object:
+        """Queries of equal groups can run together."""
+        return self.kinds, self.absent, self.is_succession
+
 
 @dataclass(frozen=True, slots=True)
 class SharedSequences:
-    """Sequences by their atoms. `steps[q]` are the atoms of query q."""
+    """Queries by their atoms: `steps[q]` and `rivals[q]` are the atoms of query q."""
 
     atoms: tuple[SharedAtom, ...]
     steps: tuple[tuple[int, ...], ...]
+    rivals: tuple[tuple[int, ...], ...]
     windows: tuple[int | None, ...]
     key_groups: tuple[tuple[str, ...], ...]
+    kinds: tuple[ScalarType, ...]
     absent: Absent
+    is_succession: bool
 
     @property
     def retention(self) -> int | None:
@@ -71,51 +117,65 @@ class SharedSequences:
         groups = {key: number for number, key in enumerate(self.key_groups)}
         atoms = np.zeros((len(self.atoms), ATOM_WIDTH), np.int64)
         for row, atom in zip(atoms, self.atoms, strict=True):
-            row[0] = groups[atom.key] if atom.key else -1
+            row[KEY_GROUP] = groups[atom.key] if atom.key else -1
         queries = np.zeros((len(order), QUERY_WIDTH), np.int64)
-        listed: list[int] = []
+        listed: list[tuple[int, int]] = []
         for place, query in enumerate(order):
             steps, window = self.steps[query], self.windows[query]
+            rivals = self.rivals[query] if self.is_succession else steps
             reach = _NO_WINDOW if window is None else min(window, _NO_WINDOW)
             when = active[query]
-            queries[place] = (reach, when.since, when.until, len(listed), len(steps))
-            listed += steps
-            for step in steps[:-1]:
-                atoms[step, 1] = 1
-                atoms[step, 2] = max(atoms[step, 2], reach)
+            next_ = int(self.is_succession)
+            queries[place] = (reach, when.since, when.until, next_, len(listed), len(steps))
+            listed += zip(steps, rivals, strict=True)
+            for kept in (*steps[:-1], *(rivals[1:] if self.is_succession else ())):
+                atoms[kept, KEPT] = 1
+                atoms[kept, REACH] = max(atoms[kept, REACH], reach)
             last = atoms[steps[-1]]
-            if not last[4]:
-                last[3] = place
-            last[4] += 1
-        return SequenceTable(atoms, queries, np.array(listed, np.int64)), np.array(order, np.int64)
+            if not last[ENDINGS]:
+                last[FIRST_ENDING] = place
+            last[ENDINGS] += 1
+        table = SequenceTable(atoms, queries, np.array(listed, np.int64))
+        return table, np.array(order, np.int64)
 
 
-def share_sequences(prepared: Sequence[Prepared]) -> SharedSequences:
-    """The common atoms of sequences that can be shared (`why_alone` says None for each)."""
-    atoms: dict[SharedAtom, int] = {}
-    steps, windows = [], []
-    for each in prepared:
-        plan = _plan_of(each)
-        key = _common_key(plan)
-        own = []
-        for component in plan.components:
-            names = key.of[component.variable] if key else ()
-            atom = SharedAtom(
-                tuple(sorted(component.types)), _renamed(component.test, component.variable), names
-            )
-            own.append(atoms.setdefault(atom, len(atoms)))
-        steps.append(tuple(own))
-        windows.append(plan.window)
-    groups = tuple(dict.fromkeys(atom.key for atom in atoms if atom.key))
-    absent = _plan_of(prepared[0]).absent
-    return SharedSequences(tuple(atoms), tuple(steps), tuple(windows), groups, absent)
+def share_sequences(queries: Sequence[Shareable]) -> SharedSequences:
+    """The common atoms of queries of one group."""
+    numbers: dict[object, int] = {}
+    atoms: list[SharedAtom] = []
+
+    def number(atom: SharedAtom) -> int:
+        if atom.name not in numbers:
+            numbers[atom.name] = len(atoms)
+            atoms.append(atom)
+        return numbers[atom.name]
+
+    steps = tuple(tuple(number(atom) for atom in query.steps) for query in queries)
+    rivals = tuple(tuple(number(atom) for atom in query.rivals) for query in queries)
+    first = queries[0]
+    return SharedSequences(
+        tuple(atoms),
+        steps,
+        rivals,
+        tuple(query.window for query in queries),
+        tuple(dict.fromkeys(atom.key for atom in atoms if atom.key)),
+        first.kinds,
+        first.absent,
+        first.is_succession,
+    )
 
 
-def why_alone(prepared: Prepared, type_of: Callable[[str], ScalarType]) -> str | None:
-    """What keeps a sequence from being shared; None if nothing does."""
-    plan = prepared.plan
-    if not isinstance(plan, SequencePlan):
-        return "it is no sequence"
+def shareable(prepared: Prepared, type_of: Callable[[str], ScalarType]) -> Shareable | str:
+    """A query as atoms, or what keeps it from being shared in this way."""
+    plain = PlanOptions(placement=prepared.options.plan.placement)
+    if prepared.options.plan != plain:
+        return "plan options are given for it"
+    if isinstance(prepared.plan, SuccessionPlan):
+        return _chain(prepared, prepared.plan, type_of)
+    return _sequence(prepared.plan, type_of)
+
+
+def _sequence(plan: SequencePlan, type_of: Callable[[str], ScalarType]) -> Shareable | str:
     if plan.negations:
         return "a negated component needs witnesses of its own"
     if plan.arrival_order:
@@ -124,59 +184,61 @@ def why_alone(prepared: Prepared, type_of: Callable[[str], ScalarType]) -> str |
         return "its window is empty"
     if plan.length > _MOST_STEPS:
         return f"it has more than {_MOST_STEPS} components"
-    key = _common_key(plan)
+    key = find_key(plan) if plan.length > 1 else None
     known = key.tests if key else frozenset()
     rest = [test for test in plan.joint if test not in known]
     if rest:
         return f"a condition over several events is its own: {expression_text(rest[0])}"
-    if key is not None and _kinds_of(key, type_of) is None:
+    kinds = _kinds_of(list(key.of.values()), type_of) if key else ()
+    if kinds is None:
         return "its key compares columns of different types"
-    plain = PlanOptions(placement=prepared.options.plan.placement)
-    if prepared.options.plan != plain:
-        return "plan options are given for it"
-    return None
+    steps = tuple(_atom(c, (), key.of[c.variable] if key else ()) for c in plan.components)
+    return Shareable(steps, (), plan.window, kinds, plan.absent)
 
 
-def sharing_group(prepared: Prepared, type_of: Callable[[str], ScalarType]) -> object:
-    """Sequences with equal groups can run together."""
-    plan = _plan_of(prepared)
-    is_keyed = _common_key(plan) is not None
-    return (key_kinds(prepared, type_of) if is_keyed else None, plan.absent)
+def _chain(
+    prepared: Prepared, plan: SuccessionPlan, type_of: Callable[[str], ScalarType]
+) -> Shareable | str:
+    chain = prepared.chain
+    if not isinstance(chain, Chain):
+        return str(chain)
+    whole = (0, len(plan.components) - 1)
+    if not chain.windows or any(window[:2] != whole for window in chain.windows):
+        return "no window from its first event to its last says how long events are kept"
+    kinds = _kinds_of([chain.key], type_of)
+    assert kinds is not None
+    steps, rivals = [], []
+    for step, component in enumerate(plan.components):
+        comes = [test for at, test in chain.filters if at == step]
+        goes_on = [test for at, test in chain.tests if at == step]
+        steps.append(_atom(component, (*comes, *goes_on), chain.key))
+        rivals.append(_atom(component, comes if step else (*comes, *goes_on), chain.key))
+    window = min(window for _, _, window in chain.windows) + 1
+    return Shareable(tuple(steps), tuple(rivals), window, kinds, plan.absent, is_succession=True)
 
 
-def key_kinds(prepared: Prepared, type_of: Callable[[str], ScalarType]) -> tuple[ScalarType, ...]:
-    """The types of the key's columns; none without a key."""
-    key = _common_key(_plan_of(prepared))
-    return (_kinds_of(key, type_of) or ()) if key else ()
-
-
-def _kinds_of(key: Key, type_of: Callable[[str], ScalarType]) -> tuple[ScalarType, ...] | None:
+def _kinds_of(
+    keys: Sequence[tuple[str, ...]], type_of: Callable[[str], ScalarType]
+) -> tuple[ScalarType, ...] | None:
     """The type of each key column; None where components differ."""
     kinds = []
-    for column in range(key.width):
-        found = {type_of(names[column]) for names in key.of.values()} - {ScalarType.UNKNOWN}
+    for names in zip(*keys, strict=True):
+        found = {type_of(name) for name in names} - {ScalarType.UNKNOWN}
         if len(found) > 1:
             return None
         kinds.append(next(iter(found), ScalarType.UNKNOWN))
     return tuple(kinds)
 
 
-def _common_key(plan: SequencePlan) -> Key | None:
-    return find_key(plan) if plan.length > 1 else None
-
-
-def _plan_of(prepared: Prepared) -> SequencePlan:
-    assert isinstance(prepared.plan, SequencePlan)
-    return prepared.plan
-
-
-def _renamed(test: Expression, variable: str) -> Expression:
-    """The test of one event under the common name, its parts in one order."""
+def _atom(component: Component, more: Sequence[Expression], key: tuple[str, ...]) -> SharedAtom:
+    """A component under the common name, the parts of its test in one order."""
 
     def change(node: Expression) -> Expression:
-        if isinstance(node, Attribute) and node.variable == variable:
+        if isinstance(node, Attribute) and node.variable == component.variable:
             return Attribute(ANY, node.name)
         return node
 
-    parts = [rebuild(part, change) for part in conjuncts(test)]
-    return conjunction(sorted(set(parts), key=expression_text))
+    tests = [part for test in (component.test, *more) for part in conjuncts(test)]
+    parts = {expression_text(part): part for part in (rebuild(test, change) for test in tests)}
+    test = conjunction([parts[text] for text in sorted(parts)])
+    return SharedAtom(tuple(sorted(component.types)), test, key)

@@ -18,7 +18,7 @@ from cepheid.planner.active import ALWAYS, Active
 from cepheid.planner.compiled_query import CompiledQuery
 from cepheid.planner.match_schema import scalar_type
 from cepheid.planner.prepare import Prepared, prepare
-from cepheid.planner.shared_sequences import sharing_group, why_alone
+from cepheid.planner.shared_sequences import Shareable, shareable
 from cepheid.planner.succession_plan import SuccessionPlan, shared_key
 
 
@@ -117,14 +117,14 @@ def _kind_of(
     reason: str | None = "it reads events that another query makes"
     if len(stages) == 1:
         (stage,) = stages
+        atoms = shareable(stage, type_of)
+        if isinstance(atoms, Shareable):
+            return _Kind(Sharing.SEQUENCES, (Sharing.SEQUENCES, atoms.group))
         if isinstance(stage.plan, SuccessionPlan):
             key = shared_key(stage.plan)
             divided = None if key is None else tuple(sorted(set(key.values())))
             return _Kind(Sharing.SUCCESSIONS, (Sharing.SUCCESSIONS, divided))
-        reason = why_alone(stage, type_of)
-        if reason is None:
-            group = sharing_group(stage, type_of)
-            return _Kind(Sharing.SEQUENCES, (Sharing.SEQUENCES, group))
+        reason = atoms
     same = tuple(stage.form.fingerprint for stage in stages)
     # When a query ends does not decide its state, but only equal ends can share a run.
     state = (Sharing.ALONE, same, member.active.since)
