@@ -283,6 +283,13 @@ def test_names_and_order_of_alternatives_do_not_hinder_reuse(
     assert (canonical(from_text(one)) == canonical(from_text(other))) is is_same
 
 
+def test_deeply_nested_unions_have_a_canonical_form_at_once() -> None:
+    text, mirrored = "Atom([A], v0)", "Atom([A], v0)"
+    for n in range(1, 60):
+        text, mirrored = f"Union({text}, Atom([B], v{n}))", f"Union(Atom([B], v{n}), {mirrored})"
+    assert canonical(from_text(text)) == canonical(from_text(mirrored))
+
+
 # -- beside key-parallel execution ----------------------------------------------------------------
 
 
