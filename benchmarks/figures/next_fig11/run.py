@@ -93,7 +93,7 @@ def run(options: Options) -> Figure:
         by_form = dict(zip((ISSUED, REWRITTEN), pools, strict=True))
         told = {
             (form, estimates): as_queries(by_form[form], estimates)
-            for form, _, estimates in SERIES.values()
+            for form, estimates in {(form, estimates) for form, _, estimates in SERIES.values()}
         }
         if workload == "next":
             _note_scanning(figure, pools[0], nodes, seconds)

@@ -22,12 +22,11 @@ def _matches(node: Pattern, sources: Mapping[str, Stream]) -> list[tuple[int, ..
     parts = [_matches(each, sources) for each in operands(node)]
     if not isinstance(node, Next):
         return [each for part in parts for each in part]
-    first, second = parts
+    first, second = parts[0], sorted(parts[1], key=_order)
     found = []
     for bound in first:
-        after = [each for each in second if each[0] > bound[-1]]
-        least = min(map(_order, after), default=None)
-        found += [(*bound, *each) for each in after if _order(each) == least]
+        successor = next((each for each in second if each[0] > bound[-1]), None)
+        found += [(*bound, *successor)] * second.count(successor) if successor else []
     return found
 
 
