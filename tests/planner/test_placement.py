@@ -154,6 +154,12 @@ def test_what_is_no_deployment_is_refused() -> None:
         Deployment(0, OUTSIDE)
     with pytest.raises(OptionError, match="node 2"):
         Deployment(2, {"A": Source(1.0, node=2)})
+    deployment = Deployment(2, {"A": Source(1.0)})
+    with pytest.raises(OptionError, match="nothing to place"):
+        deployment.deploy(chain("Atom([A], a)"))
+    with pytest.raises(OptionError, match="`B` is not known"):
+        deployment.deploy(PAIR)
+    assert deployment.placed == []
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
