@@ -10,4 +10,7 @@ FIGURES = {
     "windows": "sase_windows",
     "negation": "sase_negation",
     "predicates": "sase_predicates",
+    "next9": "next_fig09",
+    "next10": "next_fig10",
+    "next11": "next_fig11",
 }

@@ -10,13 +10,14 @@ from benchmarks.figures import FIGURES
 from benchmarks.figures.figure import HERE, Record, draw
 
 HEAD = """\
-# What the SASE paper claims, and what holds here
+# What the papers claim, and what holds here
 
 Written by `python -m benchmarks claims` from the raw runs in `*/results/`; not edited by hand.
-A claim is judged by counters first (edges, entries pushed, sequences built) and by CPU time second;
-by its shape, never by the paper's absolute numbers, which belong to a machine and a Java program
-of 2006. "no" is a finding: the figure's README says why. S8, an order of magnitude on that machine,
-is no gate and is not measured.
+N1 to N6 are claims of the NEXT paper (DEBS 2009), all others of the SASE paper (SIGMOD 2006).
+A claim is judged by counters first (steps and instances; edges, entries pushed, sequences built)
+and by CPU time second; by its shape, never by the paper's absolute numbers, which belong to
+machines and to Erlang and Java programs of their time. "no" is a finding: the figure's README says
+why. S8, an order of magnitude on such a machine, is no gate and is not measured.
 
 | claim | the paper says | expected here | measured | holds |
 |---|---|---|---|---|

@@ -54,6 +54,16 @@ def log_scale(*every: Axes, x: bool = False, y: bool = False) -> None:
             axes.yaxis.set_minor_formatter(NullFormatter())
 
 
+def log_labels(axes: Axes) -> None:
+    """A logarithmic y axis over a decade or two, labelled at 1, 2 and 5 as plain numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
 def save(picture: Any, path: Path) -> None:
     """Write the PNG and let go of it."""
     from matplotlib import pyplot

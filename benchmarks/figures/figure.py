@@ -117,10 +117,11 @@ class Figure(Report):
 
     def _table_of_points(self) -> Table:
         table = Table("panel", "x", "series", title="points")
-        for heading in ("events", "matches", "pushed", "edges", "sequences", "M ev/s"):
+        counted = list(dict.fromkeys(name for each in self.points for name in each.counters))
+        for heading in ("events", "matches", *counted, "M ev/s"):
             table.add_column(heading, justify="right")
         for each in self.points:
-            counters = [f"{each.counters[c]:,}" if c in each.counters else "" for c in COUNTED]
+            counters = [f"{each.counters[c]:,}" if c in each.counters else "" for c in counted]
             speed = each.events_per_second
             table.add_row(
                 each.panel,
@@ -160,9 +161,6 @@ class Figure(Report):
             for each in self.paper_claims
         ]
         return record
-
-
-COUNTED = ("pushed", "edges", "sequences")
 
 
 def speed(runs: Runs, clock: Clock = Clock.CPU) -> float:

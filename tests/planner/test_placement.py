@@ -154,6 +154,12 @@ def test_what_is_no_deployment_is_refused() -> None:
         Deployment(0, OUTSIDE)
     with pytest.raises(OptionError, match="node 2"):
         Deployment(2, {"A": Source(1.0, node=2)})
+    deployment = Deployment(2, {"A": Source(1.0)})
+    with pytest.raises(OptionError, match="nothing to place"):
+        deployment.deploy(chain("Atom([A], a)"))
+    with pytest.raises(OptionError, match="`B` is not known"):
+        deployment.deploy(PAIR)
+    assert deployment.placed == []
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -281,6 +287,13 @@ def test_names_and_order_of_alternatives_do_not_hinder_reuse(
     one: str, other: str, is_same: bool
 ) -> None:
     assert (canonical(from_text(one)) == canonical(from_text(other))) is is_same
+
+
+def test_deeply_nested_unions_have_a_canonical_form_at_once() -> None:
+    text, mirrored = "Atom([A], v0)", "Atom([A], v0)"
+    for n in range(1, 60):
+        text, mirrored = f"Union({text}, Atom([B], v{n}))", f"Union(Atom([B], v{n}), {mirrored})"
+    assert canonical(from_text(text)) == canonical(from_text(mirrored))
 
 
 # -- beside key-parallel execution ----------------------------------------------------------------

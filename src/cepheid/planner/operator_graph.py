@@ -111,20 +111,24 @@ def canonical(pattern: Pattern) -> str:
     """
     if not all(isinstance(node, _OF_NEXT) for node in walk(pattern)):
         return to_text(pattern)  # other nodes name variables in ways that are not looked at here
-    ordered = _in_order(pattern)
-    names: dict[str, str] = {}
-    for node in walk(ordered):
-        if isinstance(node, Atom):
-            names.setdefault(node.variable, f"v{len(names)}")
-    return to_text(_renamed(ordered, names))
+    return _numbered(_in_order(pattern))
 
 
 def _in_order(node: Pattern) -> Pattern:
     """The pattern with the operands of every union sorted by their own canonical texts."""
     below = with_operands(node, tuple(_in_order(each) for each in operands(node)))
     if isinstance(below, Union):
-        return replace(below, patterns=tuple(sorted(below.patterns, key=canonical)))
+        return replace(below, patterns=tuple(sorted(below.patterns, key=_numbered)))
     return below
+
+
+def _numbered(pattern: Pattern) -> str:
+    """The text with variables numbered in the order in which they stand."""
+    names: dict[str, str] = {}
+    for node in walk(pattern):
+        if isinstance(node, Atom):
+            names.setdefault(node.variable, f"v{len(names)}")
+    return to_text(_renamed(pattern, names))
 
 
 def _renamed(node: Pattern, names: dict[str, str]) -> Pattern:

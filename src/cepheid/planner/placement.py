@@ -86,12 +86,12 @@ class Deployment:
     sources: Mapping[str, Source]
     strategy: Strategy = "greedy"
     sinks: int = 1
-    placed: list[Placed] = field(default_factory=list)
-    queries: list[DeployedQuery] = field(default_factory=list)
-    looked_at: int = 0
-    _running: dict[str, int] = field(default_factory=dict)
-    _loads: list[float] = field(default_factory=list)
-    _sunk: list[float] = field(default_factory=list)
+    placed: list[Placed] = field(init=False, default_factory=list)
+    queries: list[DeployedQuery] = field(init=False, default_factory=list)
+    looked_at: int = field(init=False, default=0)
+    _running: dict[str, int] = field(init=False, default_factory=dict)
+    _loads: list[float] = field(init=False)
+    _sunk: list[float] = field(init=False)
 
     def __post_init__(self) -> None:
         """Refuse what is no plan; nothing runs yet."""
@@ -119,6 +119,7 @@ class Deployment:
 
     def deploy(self, query: Sequence[Operator]) -> DeployedQuery:
         """Place one more query, given as its operators, operands first and the root last."""
+        self._refuse(query)
         wanted = self._not_running_yet(query)
         running: dict[int, int] = {}
         new: list[int] = []
@@ -188,6 +189,23 @@ class Deployment:
                 if rate is not None:
                     into[each.node][operand] = rate
         return tuple(sum(streams.values()) for streams in into)
+
+    def _refuse(self, query: Sequence[Operator]) -> None:
+        """A query that cannot be placed leaves nothing behind."""
+        if not query:
+            raise OptionError.of(
+                "bad-placement",
+                "a query without operators has nothing to place",
+                help="one source alone can be read where it is",
+            )
+        for operator in query:
+            for each in operator.operands:
+                if isinstance(each, str) and each not in self.sources:
+                    raise OptionError.of(
+                        "bad-placement",
+                        f"the source `{each}` is not known",
+                        help=f"known: {', '.join(self.sources)}",
+                    )
 
     def _not_running_yet(self, query: Sequence[Operator]) -> set[int]:
         """The operators to look at: from the root down to the first that run already."""
