@@ -118,7 +118,7 @@ def with_values(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
 def check(texts: Sequence[str], sample: Sequence[str], batches: list[pa.RecordBatch]) -> None:
     """The sample finds together what it finds alone, match by match."""
     workload = cepheid.Workload({str(n): text for n, text in enumerate(texts)})
-    found = {text: 0 for text in sample}
+    found = dict.fromkeys(sample, 0)
     for batch in batches:
         for name, matches in workload.feed(batch).items():
             if texts[int(name)] in found:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -34,8 +35,11 @@ def random_workload(seed: int) -> dict[str, Case]:
     options: dict[str, Any] = {} if r.random() < 0.8 else {"discrete": False}
     cases = {}
     for number in range(r.randint(3, 14)):
-        if r.random() < 0.3:
+        kind = r.random()
+        if kind < 0.25:
             text = r.choice(OWN)
+        elif kind < 0.5:
+            text = random_chain(r)
         else:
             names = "xyz"[: r.choice((1, 2, 2, 3, 3))]
             types = [r.choice(("A", "B", "C", "ANY(A, B)")) for _ in names]
@@ -51,6 +55,23 @@ def random_workload(seed: int) -> dict[str, Case]:
             text += f" WITHIN {r.choice((2, 5, 9, 9, 30))}" if r.random() < 0.9 else ""
         cases[f"q{number}"] = Case(seed, text, options)
     return cases
+
+
+def random_chain(r: random.Random) -> str:
+    """A chain of immediate successors, most often inside a window."""
+    names = "xyz"[: r.choice((2, 2, 3))]
+    parts = "; ".join(f"{r.choice('ABC')} {name}" for name in names)
+    tests = []
+    if r.random() < 0.8:
+        pairs = pairwise(names)
+        tests += [f"FILTER({one}.k = {other}.k)" for one, other in pairs]
+    for name in names:
+        test = f"{name}.v = {r.randint(0, 2)}"
+        if r.random() < 0.6:
+            tests.append(f"FILTER({test})" if r.random() < 0.5 else f"{name}.v < 3")
+    if r.random() < 0.85:
+        tests.append(f"({names[0]}, {names[-1]}) OCCURS WITHIN {r.choice((3, 6, 12))}")
+    return f"SELECT * FROM {parts}" + (f" WHERE {', '.join(tests)}" if tests else "")
 
 
 class Answers:

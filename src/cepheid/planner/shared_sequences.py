@@ -202,9 +202,12 @@ def _chain(
     chain = prepared.chain
     if not isinstance(chain, Chain):
         return str(chain)
-    whole = (0, len(plan.components) - 1)
-    if not chain.windows or any(window[:2] != whole for window in chain.windows):
+    last = len(plan.components) - 1
+    whole = [length for first, second, length in chain.windows if (first, second) == (0, last)]
+    if not whole:
         return "no window from its first event to its last says how long events are kept"
+    if any(length < min(whole) for _, _, length in chain.windows):
+        return "a window inside it is shorter than the one around it"
     kinds = _kinds_of([chain.key], type_of)
     assert kinds is not None
     steps, rivals = [], []
@@ -213,8 +216,9 @@ def _chain(
         goes_on = [test for at, test in chain.tests if at == step]
         steps.append(_atom(component, (*comes, *goes_on), chain.key))
         rivals.append(_atom(component, comes if step else (*comes, *goes_on), chain.key))
-    window = min(window for _, _, window in chain.windows) + 1
-    return Shareable(tuple(steps), tuple(rivals), window, kinds, plan.absent, is_succession=True)
+    return Shareable(
+        tuple(steps), tuple(rivals), min(whole) + 1, kinds, plan.absent, is_succession=True
+    )
 
 
 def _kinds_of(
