@@ -26,8 +26,11 @@ from cepheid.model.errors import OptionError, StateError
 from cepheid.model.options import Options, make_options
 from cepheid.planner.active import ALWAYS, Active
 from cepheid.planner.compiled_query import CompiledQuery, compile_text
-from cepheid.planner.prepare import lateness_of, time_domain
-from cepheid.planner.workload_plan import Member
+from cepheid.planner.explain import assumed_schema
+from cepheid.planner.explain_workload import explain_groups
+from cepheid.planner.prepare import lateness_of, time_domain, with_statistics
+from cepheid.planner.workload_graph import GraphOfGroup, graph_of
+from cepheid.planner.workload_plan import Group, Member, plan_workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +292,31 @@ class Workload:
     def live_events(self) -> int:
         """Events kept because they can still be part of a match, once for each engine."""
         return 0 if self._run is None else sum(e.live_rows for e in self._run.engines)
+
+    # -- telling ----------------------------------------------------------------------------------
+
+    def explain(self, events: Any = None) -> str:
+        """Which queries run together, what they share and what that saves, for people.
+
+        `events` is a table or schema like the events to come; a running workload knows them, and
+        tells what it has counted.
+        """
+        counted = None
+        if self._run is not None:
+            counted = {n: unit.counters for n, unit in enumerate(self._run.units)}
+        rates = with_statistics(self.options).statistics
+        return explain_groups(self._groups(events), rates, counted)
+
+    def graph(self, events: Any = None) -> tuple[GraphOfGroup, ...]:
+        """The same as data; `cepheid.report.workload_graph` draws it."""
+        return tuple(graph_of(group) for group in self._groups(events))
+
+    def _groups(self, events: Any) -> tuple[Group, ...]:
+        if self._run is not None:
+            return self._run.groups
+        schema = events if isinstance(events, pa.Schema) else getattr(events, "schema", None)
+        assumed = schema or assumed_schema([m.query for m in self._members], self.options)
+        return plan_workload(self._members, self.options, assumed, open_schema=schema is None)
 
     # -- state ------------------------------------------------------------------------------------
 

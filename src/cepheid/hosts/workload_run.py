@@ -54,6 +54,11 @@ class Unit(ABC):
         """The engines whose live events are the unit's state."""
 
     @property
+    def counters(self) -> dict[str, int]:
+        """What the engine counted; that of the last stage where there are several."""
+        return self.engines[-1].counters
+
+    @property
     def is_idle(self) -> bool:
         """Whether the watermark means nothing to it: nothing waits and nothing is kept."""
         return not any(e.live_rows or e.next_deadline() is not None for e in self.engines)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -44,10 +44,10 @@ from cepheid.planner.sequence_plan import (
     find_key,
     rest_of_joint,
 )
+from cepheid.statistics.event_statistics import EventStatistics
 
 if TYPE_CHECKING:
     from cepheid.planner.compiled_query import CompiledQuery
-    from cepheid.statistics.event_statistics import EventStatistics
 
 _ARROW: dict[AttributeType, pa.DataType] = {
     AttributeType.BOOL: pa.bool_(),
@@ -148,6 +148,20 @@ def _indented(lines: Iterable[str]) -> Iterator[str]:
 def _time_words(prepared: Prepared, is_assumed: bool) -> str:
     kind = "timestamps in microseconds" if prepared.domain.is_timestamp else "integer ticks"
     return f"{kind}{', assumed' if is_assumed else ''}"
+
+
+def assumed_schema(queries: Sequence[CompiledQuery], options: Options) -> pa.Schema:
+    """What the planner needs to plan several queries over events that nobody has seen yet."""
+    known = options.statistics if isinstance(options.statistics, EventStatistics) else None
+    stages = [(query, stage) for query in queries for stage in query.stages(options)]
+    found = [
+        _assumed_schema(stage, options, known, query.program.catalogue) for query, stage in stages
+    ]
+    name = options.end_column
+    times = [schema.field(name).type for schema in found]
+    time = next((kind for kind in times if pa.types.is_timestamp(kind)), pa.int64())
+    same = [s.set(s.get_field_index(name), pa.field(name, time)) for s in found]
+    return pa.unify_schemas(same, promote_options="permissive") if same else pa.schema([])
 
 
 def _assumed_schema(
