@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import cepheid
 from cepheid.hosts import succession_engine
 from cepheid.hosts.in_process import Detector
 from cepheid.hosts.ingest import EventBatch, event_batches
@@ -25,8 +26,8 @@ from cepheid.planner.prepare import Prepared, prepare
 from tests.laws.shared_queries import query_set
 from tests.laws.test_succession_equals_oracle import CAP, _end, by_definition, found_in, stream
 
-SETS = int(os.environ.get("CEPHEID_SHARED_SETS", "8"))
-STREAMS = 10
+SETS = int(os.environ.get("CEPHEID_SHARED_SETS", "6"))
+STREAMS = 8
 
 
 def queries_of(number: int) -> list[CompiledQuery]:
@@ -142,14 +143,26 @@ def test_together_each_query_finds_what_it_finds_alone(number: int) -> None:
     assert found > 10
 
 
+GUESTS = (
+    "A x; B y",
+    "(A p; B q); C r",
+    "C w; (A x; B y)",
+    "A x; B y WHERE FILTER(x.k = y.k)",
+    "(A x | B y); C z",
+    "(A x)+; B y WHERE FILTER(PREV(x.k) = x.k)",
+    "A x; (B y \\ C n)",
+    "A x; B y WHERE (x, y) OCCURS WITHIN 3",
+    "C x; A y WHERE FILTER(x.v = 1)",
+)
+
+
 @pytest.mark.usefixtures("eager")
-@pytest.mark.parametrize("number", [2, 7])
-def test_queries_that_come_and_go_disturb_no_other(number: int) -> None:
-    queries = queries_of(number)
+def test_queries_that_come_and_go_disturb_no_other() -> None:
+    queries = [cepheid.compile(f"SELECT * FROM {text}", "next") for text in GUESTS]
     late_found = 0
-    for seed in range(STREAMS):
-        source = random.Random(7_000 * number + seed)
-        rows = [row for turn in range(4) for row in _later(source, turn)]
+    for seed in range(3 * STREAMS):
+        source = random.Random(7_000 + seed)
+        rows = [row for turn in range(3) for row in _later(source, turn)]
         options: dict[str, Any] = {"cap": CAP, "id": "event", "lateness": source.choice((0, 2))}
         if not rows:
             continue
@@ -171,7 +184,7 @@ def test_queries_that_come_and_go_disturb_no_other(number: int) -> None:
             for each in event_batches(rows[at : at + size], whole):
                 take(engine.feed(each))
             at += size
-            if source.random() < 0.3:
+            if source.random() < 0.7:
                 fresh = [n for n in range(len(queries)) if n not in spans]
                 n = source.choice([*fresh, *running])
                 since = engine.latest + 1
@@ -179,7 +192,7 @@ def test_queries_that_come_and_go_disturb_no_other(number: int) -> None:
                     del running[n]  # it has had all that ended before the watermark
                     spans[n] = (-1, engine.watermark)
                 elif n not in running:
-                    until = since + source.choice((5, 10**6))
+                    until = since + source.choice((15, 10**6))
                     running[n] = RunningQuery(ready[n], since, until)
                     spans[n] = (since, until)
                 engine = engine.with_queries(list(running.values()))
@@ -195,7 +208,7 @@ def test_queries_that_come_and_go_disturb_no_other(number: int) -> None:
             told = f"{queries[n].source.text} {since} {until}\n{rows}"
             assert found[n] == right, told
             late_found += sum(right.values()) if since >= 0 else 0
-    assert late_found > 5
+    assert late_found > 20
 
 
 def _later(source: random.Random, turn: int, *, intervals: bool = False) -> list[dict[str, Any]]:

@@ -48,7 +48,7 @@ from cepheid.kernels.touches import leaves_by_atom, leaves_by_mask
 
 _FIRST_ROWS = 256
 _FIRST_LISTS = 256
-_FIRST_UPKEEP = 1 << 16
+_FIRST_UPKEEP = 1 << 14
 _ROWS_AT_ONCE = 1 << 18
 _CALLED = ("scalar", "match_nodes")
 
@@ -174,6 +174,10 @@ class Succession:
             if status == ROOM:
                 self._make_room()
                 continue
+            if status == UPKEEP:
+                self.upkeep(events, int(events.facts[1, order[begin] - events.base]))
+                self._upkeep_at = max(_FIRST_UPKEEP, 2 * int(self._control[NODES]))
+                continue
             matches, rows = int(self._control[MATCHES]), int(self._control[ROWS])
             if matches:
                 ends, roots = self._out_ends[:matches].T.copy()
@@ -181,9 +185,6 @@ class Succession:
             self._control[MATCHES] = self._control[ROWS] = 0
             if status == DONE:
                 return
-            if status == UPKEEP:
-                self.upkeep(events, int(events.facts[1, order[begin] - events.base]))
-                self._upkeep_at = max(_FIRST_UPKEEP, 2 * int(self._control[NODES]))
 
     def _make_room(self) -> None:
         """Give the kernel what it stopped for."""
