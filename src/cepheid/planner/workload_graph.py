@@ -73,8 +73,12 @@ def _sequences(group: Group) -> GraphOfGroup:
     shared = share_sequences([part for part in parts if isinstance(part, Shareable)])
     names = [member.name for member in group.members]
     used: list[list[str]] = [[] for _ in shared.atoms]
-    for name, steps in zip(names, shared.steps, strict=True):
-        for atom in dict.fromkeys(steps):
+    reads = [
+        tuple(dict.fromkeys((*steps, *rivals)))
+        for steps, rivals in zip(shared.steps, shared.rivals, strict=True)
+    ]
+    for name, atoms in zip(names, reads, strict=True):
+        for atom in atoms:
             used[atom].append(name)
     nodes = [
         Node("atom", str(atom), (), tuple(users), atom.types)
@@ -92,10 +96,11 @@ def _successions(group: Group) -> GraphOfGroup:
         types |= dict(query.column_types)
     graph = share_successions(group.queries, types)
     names = [member.name for member in group.members]
+    texts = [each.text for each in graph.operators]
     nodes = [
         Node(
             "operator" if each.operands else "atom",
-            each.text,
+            _short(each.text, [texts[operand] for operand in each.operands]),
             each.operands,
             tuple(names[query] for query in each.queries),
         )
@@ -106,6 +111,14 @@ def _successions(group: Group) -> GraphOfGroup:
         for name, place in zip(names, graph.queries, strict=True)
     ]
     return GraphOfGroup(group, tuple(nodes), graph.unshared)
+
+
+def _short(text: str, operands: Sequence[str]) -> str:
+    """An operator's text with its operands left out, as far as they stand in it."""
+    for operand in sorted(set(operands), key=len, reverse=True):
+        if len(operand) > len("Atom([A])") + 8:
+            text = text.replace(operand, "…")
+    return text
 
 
 def _alone(group: Group) -> GraphOfGroup:

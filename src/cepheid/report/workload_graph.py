@@ -20,16 +20,17 @@ def draw_workload_graph(graphs: Sequence[GraphOfGroup], path: Path | str) -> Pat
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     places: dict[tuple[int, int], tuple[float, float]] = {}
-    shown = [(g, n) for g, graph in enumerate(graphs) for n in _most_used(graph)]
-    depth = {(g, n): _depth(graphs[g].nodes, n) for g, n in shown}
-    deepest = max(depth.values(), default=1)
-    rows = [0] * (deepest + 1)
-    for key in shown:
-        g, n = key
-        column = deepest if graphs[g].nodes[n].kind == "query" else depth[key]
-        places[key] = (column * _COLUMN, -rows[column] * _ROW)
-        rows[column] += 1
-    height = max(rows, default=1)
+    shown = {g: _most_used(graph) for g, graph in enumerate(graphs)}
+    depths = {(g, n): _depth(graphs[g].nodes, n) for g in shown for n in shown[g]}
+    deepest = max(depths.values(), default=1)
+    height = 0.0
+    for g, numbers in shown.items():  # a band for each group
+        rows = [height] * (deepest + 1)
+        for n in numbers:
+            column = deepest if graphs[g].nodes[n].kind == "query" else depths[g, n]
+            places[g, n] = (column * _COLUMN, -rows[column] * _ROW)
+            rows[column] += 1
+        height = max(rows) + 0.7
     figure = Figure(figsize=(_COLUMN * (deepest + 1), 1.2 + _ROW * height))
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0.01, 0.02, 0.98, 0.9))
@@ -38,7 +39,7 @@ def draw_workload_graph(graphs: Sequence[GraphOfGroup], path: Path | str) -> Pat
         for operand in node.operands:
             start = places.get((g, operand))
             if start is not None:
-                axes.plot([start[0] + 2.75, x - 0.08], [start[1], y], color="#9aa0a6", lw=0.6)
+                axes.plot([start[0] + 2.6, x - 0.08], [start[1], y], color="#c4c8cc", lw=0.7)
     for (g, n), (x, y) in places.items():
         node = graphs[g].nodes[n]
         many = len(node.queries) > 1 and node.kind != "query"
