@@ -21,6 +21,7 @@ from cepheid.hosts.chain_engine import ChainEngine
 from cepheid.hosts.in_process import Detector
 from cepheid.hosts.matches import Matches
 from cepheid.hosts.succession_engine import SuccessionEngine
+from cepheid.model.options import make_options
 from cepheid.planner.compiled_query import CompiledQuery
 from tests.laws.chain_queries import RandomChain
 from tests.laws.succession_runs import by_definition, end_of, in_cuts, stream, whole
@@ -145,6 +146,26 @@ def test_every_call_delivers_what_the_operators_deliver(
                     theirs = Detector.restore(query, mine, **options, **OPERATORS)
             assert called(ours, ours.close()) == called(theirs, theirs.close())
     assert as_they_are > 0
+
+
+def test_only_some_events_may_start() -> None:
+    """As hosts that divide the work by time ask for."""
+    found = 0
+    for number, query in enumerate(chains(0, CHAINS // 4)):
+        source = random.Random(number)
+        rows = batches(source, lateness=0)
+        begin = source.randint(0, 60)
+        parts = []
+        for chosen in ({}, OPERATORS):
+            options = make_options({"id": "event"} | chosen)
+            detector = Detector.for_host(query, options, first_events=(begin, begin + 40))
+            matches = [*(detector.feed(batch) for batch in rows), detector.close()]
+            told = [row for part in matches for row in part.table().to_pylist()]
+            assert all(begin <= row["start"] < begin + 40 for row in told)
+            parts.append(Counter(row["match_id"] for row in told))
+        assert parts[0] == parts[1], query.source.text
+        found += len(parts[0])
+    assert found > 50
 
 
 def test_many_wait_and_many_leave_at_once() -> None:

@@ -246,7 +246,7 @@ class ChainEngine(LiveEngine):
         if not len(found):
             return None
         steps = self._layout.steps
-        return Chains(np.arange(steps, len(found) + 1, steps), found.copy())
+        return Chains(np.arange(steps, len(found) + 1, steps), found)
 
     def _prune(self) -> None:
         """Let go of the events that are older than every instance."""

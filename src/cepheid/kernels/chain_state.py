@@ -13,6 +13,7 @@ from cepheid.kernels.plain_rows import BLOCK, plain_rows
 
 _FIRST_RING = 1024
 _FIRST_OUTPUT = 1 << 12
+_MOST_KEPT = 1 << 18
 _NOTHING = np.zeros(0, np.int64)
 
 
@@ -109,7 +110,7 @@ class ChainState:
     def take(self, rows: Rows, dead: int) -> np.ndarray:
         """Let events come, later ones than those before; the matches as rows [step, event].
 
-        Entries up to the time `dead` belong to no instance. The result is used again.
+        Entries up to the time `dead` belong to no instance.
         """
         self._ring, self._out, filled = run(
             rows.mask,
@@ -130,6 +131,9 @@ class ChainState:
             self._scratch,
         )
         found: np.ndarray = self._out[:filled]
+        if len(self._out) <= _MOST_KEPT:
+            return found.copy()
+        self._out = np.zeros((_FIRST_OUTPUT, 2), np.int64)  # so much is rarely needed again
         return found
 
     def survey(self, now: int) -> tuple[int, int]:
