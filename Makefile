@@ -27,10 +27,10 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup ## set up, then find thieves in a generated store on Spark
 	$(RUN)/cepheid demo
 
-# One pytest run, so that its last line tells everything. Spark tests share one worker and one JVM
-# (see tests/conftest.py); the other worker does the rest meanwhile.
+# One pytest run, so that its last line tells everything. Two workers have the Spark tests and a JVM
+# each (see tests/conftest.py), and often wait; the third does the rest meanwhile.
 test: setup ## all tests
-	$(RUN)/python -m pytest -n 2
+	$(RUN)/python -m pytest -n 3
 
 test-fast: setup ## tests without Spark, about a minute
 	$(RUN)/python -m pytest -n 2 -m "not spark and not slow and not kill"

@@ -37,25 +37,31 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
-class SparkTestsInOneWorker(LoadScopeScheduling):
+class SparkTestsInTwoWorkers(LoadScopeScheduling):
     """
-    All Spark tests are one unit of work, so that one worker has the one JVM; it comes first, being
-    the largest. Every other test is a unit of its own and fills the other workers.
+    Spark tests are two units of work, those of streams and clusters and the others, so that two
+    workers have a JVM each; they come first, being the largest. Every other test is a unit of its
+    own and fills the workers.
 
     The scheduler sees names only. xdist's own way, `--dist loadgroup` with marks, does nothing
     under pytest 9.2 (pytest-xdist issue 1386).
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return "spark" if "spark" in nodeid.lower() else nodeid
+        name = nodeid.lower()
+        if "spark" not in name:
+            return nodeid
+        return "streams" if any(word in name for word in _OF_STREAMS) else "spark"
 
+
+_OF_STREAMS = ("stream", "kill", "cluster")
 
 _TURNS = {"test_cases.py": 0, "test_cases_on_spark.py": 2}
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> SparkTestsInOneWorker:
-    return SparkTestsInOneWorker(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> SparkTestsInTwoWorkers:
+    return SparkTestsInTwoWorkers(config, log)
 
 
 # Compiling leaves millions of objects behind, through which the collector would go again and again:
