@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cepheid.delivery.deliver import Delivery, deliver
+    from cepheid.hosts.spark_workload_control import WorkloadControl
     from cepheid.session import CompiledQuery, Detector, Workload, compile, detect, scan
 
 __version__ = "0.1.0"
@@ -14,6 +15,7 @@ __all__ = [
     "Delivery",
     "Detector",
     "Workload",
+    "WorkloadControl",
     "compile",
     "deliver",
     "detect",
@@ -28,6 +30,10 @@ def __getattr__(name: str) -> Any:
         from cepheid.delivery import deliver as delivery  # noqa: PLC0415 (as below)
 
         return getattr(delivery, name)
+    if name == "WorkloadControl":
+        from cepheid.hosts import spark_workload_control  # noqa: PLC0415 (loads pyspark)
+
+        return spark_workload_control.WorkloadControl
     if name in __all__:
         from cepheid import session  # noqa: PLC0415 (loads numba; only when something is used)
 

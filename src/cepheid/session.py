@@ -47,6 +47,7 @@ def detect(events: Any, query: CompiledQuery | Workload | str, **options: Any) -
 
 
 def _detect_all(events: Any, workload: Workload, options: dict[str, Any]) -> Any:
+    control = options.pop("control", None)
     if options:
         raise OptionError.of(
             "options-of-workload",
@@ -56,7 +57,7 @@ def _detect_all(events: Any, workload: Workload, options: dict[str, Any]) -> Any
     if is_spark(events):
         from cepheid.hosts.spark import detect_workload_spark  # noqa: PLC0415 (as below)
 
-        return detect_workload_spark(events, workload)
+        return detect_workload_spark(events, workload, control)
     return workload.detect(events)
 
 

@@ -8,6 +8,7 @@ from cepheid.hosts.spark_batch import detect_batch, plan_batch
 from cepheid.hosts.spark_registered import registered_frames
 from cepheid.hosts.spark_scan import BatchInstead, ScanPlan, plan_scan, read_files
 from cepheid.hosts.workload import Workload
+from cepheid.model.errors import OptionError
 from cepheid.model.options import Options, make_options
 from cepheid.planner.compiled_query import CompiledQuery, compile_text
 from cepheid.planner.prepare import with_statistics
@@ -24,7 +25,7 @@ def detect_spark(events: Any, query: CompiledQuery, options: Options) -> Any:
     return detect_batch(events, query, options)
 
 
-def detect_workload_spark(events: Any, workload: Workload) -> Any:
+def detect_workload_spark(events: Any, workload: Workload, control: Any = None) -> Any:
     """The matches of all queries of a workload in one job: lazy, in the form common to all."""
     options = with_statistics(workload.options)
     if getattr(events, "isStreaming", False):
@@ -32,7 +33,13 @@ def detect_workload_spark(events: Any, workload: Workload) -> Any:
             plan_workload_stream,
         )
 
-        return plan_workload_stream(events, workload.members, options).matches()
+        return plan_workload_stream(events, workload.members, options, control).matches()
+    if control is not None:
+        raise OptionError.of(
+            "control-of-batch",
+            "control= is for streams: a finite history has nothing to come and go in",
+            help="leave it out",
+        )
     from cepheid.hosts.spark_workload import plan_workload_batch  # noqa: PLC0415 (as above)
 
     return plan_workload_batch(events, workload.members, options).matches()

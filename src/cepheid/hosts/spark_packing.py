@@ -26,7 +26,7 @@ LANE = "__cepheid_lane"
 EVERYWHERE = -1
 
 _LARGEST_PACK = 4 << 20
-_PACKS = pa.schema(
+PACKS = pa.schema(
     [
         ("bucket", pa.int32()),
         ("task", pa.int32()),
@@ -117,7 +117,7 @@ def _packed(
                 number += 1
         columns = zip(*rows, strict=True)
         yield pa.record_batch(
-            [pa.array(c, f.type) for c, f in zip(columns, _PACKS, strict=True)], schema=_PACKS
+            [pa.array(c, f.type) for c, f in zip(columns, PACKS, strict=True)], schema=PACKS
         )
 
 

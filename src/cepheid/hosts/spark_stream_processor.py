@@ -100,14 +100,17 @@ class DetectionProcessor(StatefulProcessor, Generic[F]):
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """The packs of one bucket."""
-        arrivals = [
-            Arrival(task, number, is_copy, open_pack(events, self._task.schema))
-            for frame in rows
+        arrivals, orders = [], []
+        for frame in rows:
             for task, number, is_copy, events in zip(
                 *(frame[name] for name in ("task", "number", "is_copy", "events")), strict=True
-            )
-        ]
-        yield from self._step(key, arrivals, timerValues.getCurrentWatermarkInMs(), None)
+            ):
+                if number < 0:  # an order to a workload
+                    orders.append(bytes(events).decode())
+                else:
+                    pack = open_pack(events, self._task.schema)
+                    arrivals.append(Arrival(task, number, is_copy, pack))
+        yield from self._step(key, arrivals, timerValues.getCurrentWatermarkInMs(), None, orders)
 
     def handleExpiredTimer(  # noqa: N802 (Spark's name)
         self,
@@ -123,10 +126,15 @@ class DetectionProcessor(StatefulProcessor, Generic[F]):
         """Nothing is held open."""
 
     def _step(
-        self, key: Any, arrivals: Sequence[Arrival], watermark_ms: int, fired: int | None
+        self,
+        key: Any,
+        arrivals: Sequence[Arrival],
+        watermark_ms: int,
+        fired: int | None,
+        orders: Sequence[str] = (),
     ) -> Iterator[pd.DataFrame]:
         bucket = Bucket(self._task, int(key[0]), self._store, KEPT)
-        step = bucket.step(arrivals, watermark_ms, fired)
+        step = bucket.step(arrivals, watermark_ms, fired, orders)
         if step.timer_to_delete is not None:
             self._handle.deleteTimer(step.timer_to_delete)
         if step.timer_to_register is not None:

@@ -145,14 +145,21 @@ def routed_copies(
     schema: pa.Schema,
     options: Options,
     place: Callable[[Lane, Column], Column] = lambda lane, bucket: bucket,
+    *,
+    any_type: bool = False,
 ) -> Column:
-    """For each lane that an event matters to, the lane and the place of the event's bucket."""
+    """For each lane that an event matters to, the lane and the place of the event's bucket.
+
+    With `any_type` events of all types matter.
+    """
     ways = []
     for number, lane in enumerate(lanes):
         tests = EventTests(lane.programs[0], schema)
         bucket = _bucket(lane.routing, options, tests)
         to = sf.struct(sf.lit(number).alias("lane"), place(lane, bucket).cast("int").alias("place"))
-        ways.append(sf.when(_wanted(lane, tests) & bucket.isNotNull(), to))
+        usable = tests.has_type() & tests.has_time()
+        wanted = usable if any_type else _wanted(lane, tests)
+        ways.append(sf.when(wanted & bucket.isNotNull(), to))
     return sf.filter(sf.array(*ways), lambda way: way.isNotNull())
 
 

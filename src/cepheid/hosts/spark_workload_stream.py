@@ -25,6 +25,7 @@ from cepheid.hosts.spark_streaming import require_state_store
 from cepheid.hosts.spark_types import arrow_schema, plain_schema, spark_schema
 from cepheid.hosts.spark_watermark import is_bad, unmarked, with_guard, with_watermark
 from cepheid.hosts.spark_workload import routed_copies
+from cepheid.hosts.spark_workload_control import WorkloadControl
 from cepheid.hosts.stream_clock import StreamClock
 from cepheid.hosts.stream_routing import DEFAULT_BUCKETS
 from cepheid.hosts.stream_workload import StreamLane, WorkloadStreamTask
@@ -43,6 +44,8 @@ class WorkloadStreamPlan:
     lanes: tuple[Lane, ...]
     options: Options
     clock: StreamClock
+    lateness: int
+    control: WorkloadControl | None = None
 
     def matches(self) -> DataFrame:
         """The streaming DataFrame of all matches, for output mode append."""
@@ -50,13 +53,21 @@ class WorkloadStreamPlan:
         form = plain_schema(union_schema(self.schema, self.options.end_column))
         lanes = self._stream_lanes()
         task = WorkloadStreamTask(
-            lanes, self.options, self.schema, self.clock, self._fingerprint(lanes), run
+            lanes,
+            self.options,
+            self.schema,
+            self.clock,
+            self._fingerprint(lanes),
+            run,
+            self.lateness,
         )
         packing = LanePacking(
             tuple(Packing(lane.routing.stray_bucket, self.schema) for lane in lanes),
             tuple(lane.first for lane in lanes),
         )
         packed = self._routed().mapInArrow(packing.pack, PACK_SCHEMA)
+        if self.control is not None:
+            packed = packed.unionAll(self.control.packs(self.marked.sparkSession, lanes))
         processor: DetectionProcessor[Found] = DetectionProcessor(task, form)
         found = (
             with_guard(packed)
@@ -81,7 +92,9 @@ class WorkloadStreamPlan:
         """The events that matter, once for each lane; bad ones go with the first."""
         tests = EventTests(self.lanes[0].programs[0], self.schema)
         bad = is_bad(self.clock, tests)
-        copies = routed_copies(self.lanes, self.schema, self.options)
+        # Queries that are still to come may want types that nobody wants now.
+        any_type = self.control is not None
+        copies = routed_copies(self.lanes, self.schema, self.options, any_type=any_type)
         first = sf.array(sf.struct(sf.lit(0).alias("lane"), sf.lit(0).alias("place")))
         names = unmarked(self.schema)
         to = sf.explode(sf.when(bad, first).otherwise(copies)).alias("to")
@@ -132,7 +145,10 @@ class WorkloadStreamPlan:
 
 
 def plan_workload_stream(
-    events: DataFrame, members: Sequence[Member], options: Options
+    events: DataFrame,
+    members: Sequence[Member],
+    options: Options,
+    control: WorkloadControl | None = None,
 ) -> WorkloadStreamPlan:
     """Check everything that can be checked on the driver and decide how to divide the work."""
     check_packages()
@@ -150,4 +166,13 @@ def plan_workload_stream(
     lanes = lanes_of(members, options, schema, buckets=buckets, nodes=nodes)
     tests = EventTests(lanes[0].programs[0], schema)
     clock, marked = with_watermark(events, lanes[0].programs[0], tests)
-    return WorkloadStreamPlan(marked, schema, lanes, options, clock)
+    if control is not None:
+        if not clock.is_shown:
+            raise OptionError.of(
+                "own-watermark",
+                "a workload under control sets its own watermark, and the stream has one",
+                help="leave out withWatermark, and say lateness= to the workload",
+            )
+        control.bind(lanes, options, schema, buckets)
+    lateness = lanes[0].programs[0].lateness
+    return WorkloadStreamPlan(marked, schema, lanes, options, clock, lateness, control)

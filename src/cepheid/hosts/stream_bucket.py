@@ -53,11 +53,16 @@ class StreamTask:
     fingerprint: str
     run: str
 
-    def detector(self, bucket: int) -> Detector:
+    def detector(self, bucket: int, queries: list[Any] | None) -> Detector:
         """A detector for a bucket that has seen nothing."""
         detector = Detector.for_host(self.query, self.options, driven=True)
         detector.start(self.schema)
         return detector
+
+    def changed(
+        self, detector: Running[Matches], bucket: int, orders: Sequence[str], watermark: int
+    ) -> None:
+        """One query stays as it is."""
 
     def owned(self, matches: Matches, bucket: int) -> Matches:
         """The matches that belong to a bucket, of those it has found."""
@@ -153,15 +158,26 @@ class Bucket(Generic[F]):
         self._cache = cache
 
     def step(
-        self, arrivals: Sequence[Arrival], watermark_ms: int, fired: int | None = None
+        self,
+        arrivals: Sequence[Arrival],
+        watermark_ms: int,
+        fired: int | None = None,
+        orders: Sequence[str] = (),
     ) -> Step[F]:
-        """Move the watermark, take the events, store what changed; `fired` is an expired timer."""
+        """Move the watermark, take the events, store what changed; `fired` is an expired timer.
+
+        Orders to a workload are carried out before the events of the same micro-batch are seen.
+        """
         header = self._header()
         detector = self._detector(header)
         header = self._compacted(header, detector)
-        marks = [engine.next_ordinal for engine in detector.engines]
         watermark = self._task.clock.watermark(watermark_ms)
         matches = detector.advance(watermark)
+        change = self._task.changed(detector, self._number, orders, watermark)
+        if change is not None:
+            detector, queries = change
+            header = self._rewritten(header, detector, queries)
+        marks = [engine.next_ordinal for engine in detector.engines]
         late: pa.Table = self._task.schema.empty_table()
         if arrivals:
             events, late = self._in_time(arrivals, watermark)
@@ -200,6 +216,8 @@ class Bucket(Generic[F]):
         """Let a detector of an earlier version see what came since; its matches left long ago."""
         if version == header.version:
             return True
+        if version < header.changed:
+            return False
         if version < header.lost and not all(e.forgets_by_time for e in detector.engines):
             return False
         news = []
@@ -218,7 +236,7 @@ class Bucket(Generic[F]):
 
     def _restored(self, header: Header) -> Running[F]:
         task = self._task
-        detector = task.detector(self._number)
+        detector = task.detector(self._number, header.queries)
         for number, (engine, stage) in enumerate(
             zip(detector.engines, header.stages, strict=False)
         ):
@@ -277,6 +295,17 @@ class Bucket(Generic[F]):
                 noted = with_notes(events, positions, engine.absent_flags())
                 header = stream_state.replace_stage(self._store, header, number, noted, time_column)
         return header
+
+    def _rewritten(self, header: Header, detector: Running[F], queries: list[Any]) -> Header:
+        """The state of other queries: the live events of their engines, written anew."""
+        time_column, engines = self._task.options.end_column, detector.engines
+        for number in range(max(len(header.stages), len(engines))):
+            noted = self._task.schema.empty_table()
+            if number < len(engines):
+                events, positions = engines[number].live_table()
+                noted = with_notes(events, positions, engines[number].absent_flags())
+            header = stream_state.replace_stage(self._store, header, number, noted, time_column)
+        return replace(header, queries=queries, changed=header.version + 1)
 
     # -- storing --------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, Self, TypeVar
 
 import pyarrow as pa
@@ -82,8 +82,13 @@ class Task(Protocol[F]):
     def run(self) -> str:
         """A name for this run of the query."""
 
-    def detector(self, bucket: int) -> Running[F]:
-        """What runs in a bucket, with nothing seen."""
+    def detector(self, bucket: int, queries: list[Any] | None) -> Running[F]:
+        """What runs in a bucket, with nothing seen; `queries` are those that the state names."""
+
+    def changed(
+        self, detector: Running[F], bucket: int, orders: Sequence[str], watermark: int
+    ) -> tuple[Running[F], list[Any]] | None:
+        """What runs after orders were carried out, and its queries; None if nothing changes."""
 
     def owned(self, matches: F, bucket: int) -> F:
         """The matches that belong to a bucket, of those it has found."""

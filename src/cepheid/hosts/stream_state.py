@@ -80,6 +80,8 @@ class Header:
 
     `tokens` are random names of the newest versions, oldest first; `timer` is the event-time timer
     that is set, in milliseconds. `lost` is the latest version of which some event is gone.
+    `queries` are those of a workload that has changed while it ran, and `changed` the version at
+    which it did so last.
     """
 
     fingerprint: str
@@ -91,6 +93,8 @@ class Header:
     front: dict[str, Any] | None = None
     segments: tuple[Segment, ...] = ()
     lost: int = 0
+    queries: list[Any] | None = None
+    changed: int = 0
 
     def to_bytes(self) -> bytes:
         """JSON, so that any version can at least read whose state it is."""

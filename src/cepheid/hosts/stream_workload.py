@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -11,6 +13,7 @@ from cepheid.hosts.found import Found
 from cepheid.hosts.stream_clock import StreamClock
 from cepheid.hosts.stream_routing import Routing
 from cepheid.hosts.stream_running import Running
+from cepheid.hosts.workload_orders import Order, read_member, written_member
 from cepheid.hosts.workload_run import WorkloadRun
 from cepheid.model.options import Options
 from cepheid.planner.workload_plan import Member
@@ -40,10 +43,30 @@ class WorkloadStreamTask:
     clock: StreamClock
     fingerprint: str
     run: str
+    lateness: int = 0
 
-    def detector(self, bucket: int) -> Running[Found]:
+    def detector(self, bucket: int, queries: list[Any] | None) -> Running[Found]:
         """The queries of the bucket's lane, with nothing seen."""
-        return WorkloadRun(self._lane(bucket).members, self.options, self.schema, driven=True)
+        members = self._lane(bucket).members
+        if queries is not None:
+            members = tuple(read_member(each) for each in queries)
+        return WorkloadRun(members, self.options, self.schema, driven=True)
+
+    def changed(
+        self, detector: Running[Found], bucket: int, orders: Sequence[str], watermark: int
+    ) -> tuple[Running[Found], list[Any]] | None:
+        """What runs after orders to the bucket's lane, and without the queries that are over."""
+        assert isinstance(detector, WorkloadRun)
+        number = self.lanes.index(self._lane(bucket))
+        given = [order for text in orders if (order := Order.read(text)).lane == number]
+        members = detector.members
+        for order in given:
+            members = order.carried_out(members, watermark + self.lateness + 1)
+        members = tuple(m for m in members if not m.active.is_over(watermark))
+        if members == detector.members and not given:
+            return None
+        run = WorkloadRun(members, self.options, self.schema, driven=True, before=detector)
+        return run, [written_member(member) for member in members]
 
     def owned(self, matches: Found, bucket: int) -> Found:
         """The matches that belong to a bucket, of those it has found."""

@@ -20,6 +20,12 @@ from cepheid.hosts.live_engine import BEGINNING, END_OF_TIME
 from cepheid.hosts.set_aside import SideOutput
 from cepheid.hosts.snapshot import pack, unpack
 from cepheid.hosts.stream_front import StreamFront
+from cepheid.hosts.workload_orders import (
+    read_member,
+    read_query,
+    written_member,
+    written_query,
+)
 from cepheid.hosts.workload_run import WorkloadRun
 from cepheid.hosts.workload_state import restore_state, state_of
 from cepheid.model.errors import OptionError, StateError
@@ -325,10 +331,8 @@ class Workload:
         header: dict[str, Any] = {
             "workload": 1,
             "options": repr(replace(self.options, statistics=None)),
-            "entries": [[e.name, *_written(e.query), e.is_paused] for e in self.entries],
-            "members": [
-                [m.name, *_written(m.query), m.active.since, m.active.until] for m in self._members
-            ],
+            "entries": [[e.name, *written_query(e.query), e.is_paused] for e in self.entries],
+            "members": [written_member(m) for m in self._members],
             "told": self._told_watermark,
         }
         parts: list[bytes] = []
@@ -353,12 +357,9 @@ class Workload:
                 help="restore it with the options it was taken with",
             )
         for name, text, language, query, paused in header["entries"]:
-            compiled = _read(text, language, query)
+            compiled = read_query((text, language, query))
             workload._entries[name] = Entry(name, compiled, paused)
-        workload._members = [
-            Member(name, _read(text, language, query), Active(since, until))
-            for name, text, language, query, since, until in header["members"]
-        ]
+        workload._members = [read_member(values) for values in header["members"]]
         workload._told_watermark = header["told"]
         if parts:
             workload._schema = pa.ipc.read_schema(pa.py_buffer(parts[-1]))
@@ -370,11 +371,3 @@ class Workload:
             for unit, front in zip(workload._run.units, header["fronts"], strict=True):
                 unit.set_front(front)
         return workload
-
-
-def _written(query: CompiledQuery) -> tuple[str, str, str]:
-    return query.source.text, query.language, query.name
-
-
-def _read(text: str, language: str, name: str) -> CompiledQuery:
-    return compile_text(text, language)[name]

@@ -69,7 +69,7 @@ def lanes_of(
             undivided.append((member, program, routing))
             continue
         for number, lane in enumerate(lanes):
-            joint = _together(lane.routing, routing)
+            joint = together(lane.routing, routing)
             if joint is not None:
                 lanes[number] = Lane((*lane.members, member), (*lane.programs, program), joint)
                 break
@@ -143,8 +143,8 @@ def _operators(
     return [Operator(0, repr(pattern), names, min(rates[name] for name in names), handled)]
 
 
-def _together(one: Routing, other: Routing) -> Routing | None:
-    """The routing that serves both, if one can."""
+def together(one: Routing, other: Routing) -> Routing | None:
+    """The routing that serves two queries, if one can."""
     if one.by_instant or other.by_instant:
         return one if one.by_instant and other.by_instant else None
     if one.key is None or other.key is None or one.strays != other.strays:
