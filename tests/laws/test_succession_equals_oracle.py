@@ -75,6 +75,25 @@ def test_every_way_to_run_gives_the_oracles_answer(first: int) -> None:
                 assert in_cuts(query, late, lax, source, restoring=restoring) == expected, told
 
 
+def test_what_ends_at_once_follows_in_the_order_of_its_stamps_whatever_its_key() -> None:
+    """Composite successors of several keys, found together and not in the stable order."""
+    query = cepheid.compile(
+        "SELECT * FROM A x; (B y; C z) WHERE FILTER(x.k = y.k), FILTER(y.k = z.k), y.v <= z.v"
+    )
+    found = 0
+    for seed in range(150):
+        source = random.Random(seed)
+        rows = [
+            {"event": f"e{n}", "type": source.choice("ABBC"), "ts": n // 3}
+            | {"k": source.randrange(3), "v": source.randrange(3)}
+            for n in range(30)
+        ]
+        expected = by_definition(query, rows)
+        found += sum(expected.values())
+        assert whole(query, rows, {"cap": CAP, "id": "event"}) == expected, rows
+    assert found > 150
+
+
 def test_the_shapes_hold_every_operator() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -274,6 +274,8 @@ def work(  # type: ignore[no-untyped-def]
             if kind == FOLLOW or kind == REPEAT:
                 u, last = spans[second, 0], spans[second, 1]
                 begins, ends = spans[first, 0], spans[first, 1]
+                if last - u > 1 and operators[k, FLAGS] & UNORDERED:
+                    sort_found(found, u, last, nodes, facts, base)
                 for x in range(u, last):
                     q = found[x, 0]
                     code = mixed(0, k)
@@ -402,8 +404,6 @@ def work(  # type: ignore[no-untyped-def]
                         found[top, 2] = 1
                         top += 1
             # Waiting instances get their successors.
-            if last - u > 1 and operators[k, FLAGS] & UNORDERED:
-                sort_found(found, u, last, nodes, facts, base)
             while u < last:
                 v = same_stamps(found, u, last, nodes, facts, base)
                 run += 1
