@@ -12,7 +12,7 @@ import pytest
 
 import cepheid
 from cepheid.hosts.spark_workload import plan_workload_batch
-from cepheid.model.errors import PerformanceWarning
+from cepheid.model.errors import OptionError, PerformanceWarning
 from tests.hosts.test_spark_streaming import Files, Streamed
 
 if TYPE_CHECKING:
@@ -124,3 +124,50 @@ def test_one_streaming_query_finds_what_each_query_finds(
     found = told(Streamed(matches, tmp_path / "checkpoint", tmp_path / "sink").rows)
     expected = in_process(pa.Table.from_pylist(rows, schema=SCHEMA), **options)
     assert found == expected
+
+
+def test_queries_come_and_go_on_a_stream_of_spark(spark: SparkSession, tmp_path: Path) -> None:
+    texts = {name: QUERIES[name] for name in ("pair", "unpaid", "next", "by value")}
+    new = {"triple": QUERIES["triple"], "other": "EVENT SEQ(B x, Z y) WHERE [id] WITHIN 40"}
+    early = random_events(6, 120)
+    change = early[-1]["ts"] + 20
+    late = [
+        {**row, "event": row["event"] + 1_000, "ts": row["ts"] + change}
+        for row in random_events(7, 120)
+    ]
+    files = Files(tmp_path / "events", SCHEMA)
+    control = cepheid.WorkloadControl(tmp_path / "orders")
+    workload = cepheid.Workload(texts, id="event", types=TYPES | {"Z": ["id", "v"]}, buckets=2)
+    with pytest.raises(OptionError, match="belongs to no stream"):
+        control.add(new["triple"], name="triple")
+    matches = cepheid.detect(files.stream(spark, SPARK_SCHEMA), workload, control=control)
+    files.add(early)
+    Streamed(matches, tmp_path / "checkpoint", tmp_path / "sink")
+    for name, text in new.items():
+        control.add(text, name=name, at=change)
+    control.pause("pair", at=change)
+    control.remove("by value", at=change)
+    with pytest.raises(OptionError, match="as no query of this stream does"):
+        control.add(QUERIES["no key"], name="no key")
+    files.add(late[:60])
+    Streamed(matches, tmp_path / "checkpoint", tmp_path / "sink")
+    again = cepheid.WorkloadControl(tmp_path / "orders")  # a restart of everything
+    matches = cepheid.detect(files.stream(spark, SPARK_SCHEMA), workload, control=again)
+    assert set(again.names) >= {"triple", "other", "unpaid"}
+    files.add(late[60:])
+    far = {"event": 10_000, "type": "D", "ts": 10_000, "id": 1, "v": 0}
+    files.add([far])
+    files.add([{**far, "event": 10_001, "ts": 10_001}])
+    found = told(Streamed(matches, tmp_path / "checkpoint", tmp_path / "sink").rows)
+    expected: Counter[tuple[str, str]] = Counter()
+    for name, text in (texts | new).items():
+        seen = [*early, *late]
+        if name in new:
+            seen = late
+        elif name in ("pair", "by value"):
+            seen = early
+        table = pa.Table.from_pylist(seen, schema=SCHEMA)
+        ids = cepheid.detect(table, text, id="event", types=TYPES | {"Z": ["id", "v"]})
+        expected.update((name, match) for match in ids.column("match_id").to_pylist())
+    assert found == expected
+    assert all(any(query == name for query, _ in found) for name in texts | new)

@@ -26,6 +26,16 @@ class StreamFront:
         self._options = options
         self._lateness = lateness
 
+    @staticmethod
+    def quarantine(events: EventBatch, options: Options, aside: SetAside) -> None:
+        """Only set bad rows aside: nobody wants the others."""
+        batch = events.batch
+        times, bad = event_times(batch, options)
+        unnamed = batch.column(options.type).is_null().to_numpy(zero_copy_only=False)
+        if bad is not None or unnamed.any():
+            codes = np.zeros(len(times), np.int64)
+            aside.quarantine(batch, codes, times, bad, unnamed, 0, events.lacks, options)
+
     def accept(self, events: EventBatch) -> EventBatch:
         """The events of a batch that can be used."""
         batch = events.batch

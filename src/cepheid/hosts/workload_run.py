@@ -20,10 +20,11 @@ from cepheid.hosts.ingest import EventBatch
 from cepheid.hosts.live_engine import LiveEvents
 from cepheid.hosts.matches import Matches
 from cepheid.hosts.seen_events import seen_by
-from cepheid.hosts.set_aside import SideOutput
+from cepheid.hosts.set_aside import SetAside, SideOutput
 from cepheid.hosts.shared_sequence_engine import SharedSequenceEngine
 from cepheid.hosts.shared_succession_engine import RunningQuery, SharedSuccessionEngine
 from cepheid.hosts.snapshot import with_notes, without_notes
+from cepheid.hosts.stream_front import StreamFront
 from cepheid.hosts.unit_dispatch import WORTH_IT, UnitDispatch
 from cepheid.model.options import Options
 from cepheid.planner.shared_successions import SharedSuccessions
@@ -199,6 +200,7 @@ class WorkloadRun:
         It goes on from the state of the run `before`.
         """
         self.members = tuple(members)
+        self._set_aside = SetAside()
         self.options = options if driven else replace(options, lateness=0)
         self.groups = plan_workload(members, self.options, schema, open_schema=open_schema)
         known = {} if before is None else {unit.group.state: unit for unit in before.units}
@@ -240,13 +242,16 @@ class WorkloadRun:
     @property
     def quarantined(self) -> SideOutput:
         """Rows without a type or a usable time: every engine has set them aside, one tells."""
-        first, *others = self.engines
-        for engine in others:
+        engines = self.engines
+        for engine in engines[1:]:
             engine.set_aside.quarantined.take()
-        return first.set_aside.quarantined
+        return (engines[0].set_aside if engines else self._set_aside).quarantined
 
     def feed(self, events: EventBatch) -> Found:
         """Take events; the matches that became final."""
+        if not self.units:  # all queries are gone, but not the bad rows
+            StreamFront.quarantine(events, self.options, self._set_aside)
+            return Found()
         found = _together(unit.feed(events) for unit in self._shared)
         if self._dispatch is None:
             return found + _together(unit.feed(events) for unit in self._own)
