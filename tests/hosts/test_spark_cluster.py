@@ -25,6 +25,14 @@ ROOT = Path(__file__).parents[2]
 QUERY = "EVENT SEQ(A x, !(C n), B y) WHERE [id] WITHIN 12"
 KEYLESS = "EVENT SEQ(!(D n), A x, B y) WHERE x.v = n.v AND x.v < y.v WITHIN 6"
 
+MANY = {
+    "keyed": QUERY,
+    "pair": "EVENT SEQ(A x, B y) WHERE [id] WITHIN 5",
+    "chain": "SELECT * FROM A x; B y; C z WHERE FILTER(x.id = y.id), FILTER(y.id = z.id)",
+    "anywhere": "SELECT * FROM A x; D y WHERE x.v = 1",
+}
+"""A workload: by key and on nodes, in both languages."""
+
 PROGRAM = """
 import json, sys
 import cepheid
@@ -56,6 +64,22 @@ for name, query in (("keyed", %(keyed)r), ("keyless", %(keyless)r)):
         ("scan", cepheid.scan(spark, path, query, partitions=3)),
     ):
         found[f"{host} {name}"] = sorted(row["match_id"] for row in matches.collect())
+workload = cepheid.Workload(json.loads(%(workload)r), partitions=3, buckets=2)
+rows = cepheid.detect(frame, workload).collect()
+found["workload"] = sorted([row["query"], row["match_id"]] for row in rows)
+if kind != "connect":
+    stream = spark.readStream.schema(frame.schema).parquet(path)
+    query = (
+        cepheid.detect(stream, workload)
+        .writeStream.format("memory")
+        .queryName("streamed")
+        .option("checkpointLocation", path + ".checkpoint")
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(240)
+    rows = spark.sql("SELECT query, match_id FROM streamed").collect()
+    found["streamed"] = sorted([row["query"], row["match_id"]] for row in rows)
 places = spark.range(0, 4, 1, 4).mapInArrow(where, "a string, b string, c string, d string")
 found["places"] = [list(row) for row in places.collect()]
 print(json.dumps(found))
@@ -78,7 +102,8 @@ def run(kind: str, tmp_path: Path, *more: str, **environment: str) -> dict[str, 
     for number in range(6):
         pq.write_table(events.slice(number * 100, 100), folder / f"{number}.parquet")
     program = tmp_path / "program.py"
-    program.write_text(PROGRAM % {"keyed": QUERY, "keyless": KEYLESS})
+    texts = {"keyed": QUERY, "keyless": KEYLESS, "workload": json.dumps(MANY)}
+    program.write_text(PROGRAM % texts)
     inherited = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "SPARK_REMOTE")}
     answer = subprocess.run(
         [sys.executable, str(program), kind, str(folder), *more],
@@ -96,6 +121,17 @@ def run(kind: str, tmp_path: Path, *more: str, **environment: str) -> dict[str, 
         assert len(expected) > 10
         assert found[f"batch {name}"] == expected
         assert found[f"scan {name}"] == expected
+    expected = sorted(
+        [name, match]
+        for name, query in MANY.items()
+        for match in cepheid.detect(events, query)["match_id"].to_pylist()
+    )
+    assert {name for name, _ in expected} == set(MANY)
+    assert found["workload"] == expected
+    # What has become final: a stream does not end, so the last successors are still waited for.
+    streamed = found.get("streamed", expected)
+    assert not [each for each in streamed if each not in expected]
+    assert len(streamed) > 0.9 * len(expected)
     return found
 
 
