@@ -106,18 +106,21 @@ class LiveEvents(ABC):
     def next_deadline(self) -> int | None:
         """The earliest watermark that would make something final; None when nothing waits."""
 
-    @abstractmethod
     def horizon(self) -> int | None:
         """Events up to this time matter no more; None when that is never so."""
+        retention = self.retention
+        return None if retention is None else self.watermark - retention
 
     @property
     def dead_until(self) -> int:
         """Events up to this time must not be fed again, where that is not all the same."""
         return self._dead_until
 
-    @abstractmethod
     def expires_at(self) -> int | None:
         """The watermark at which the last live event can be forgotten; None when never or none."""
+        if self.retention is None or not self._chunks:
+            return None
+        return max(chunk.last_time for chunk in self._chunks) + self.retention
 
     def compact(self) -> bool:
         """Let go of live events that no instance needs, where many are; whether there were any.

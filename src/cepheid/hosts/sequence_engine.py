@@ -126,17 +126,6 @@ class SequenceEngine(LiveEngine):
             times.append(int(self._probes.due_times(self._parked).min()))
         return min(times, default=None)
 
-    def horizon(self) -> int | None:
-        """Events up to this time matter no more; None when that is never so."""
-        retention = self._plan.retention
-        return None if retention is None else self.watermark - retention
-
-    def expires_at(self) -> int | None:
-        """The watermark at which the last live event can be forgotten; None when never or none."""
-        if self._plan.retention is None or not self._chunks:
-            return None
-        return max(chunk.last_time for chunk in self._chunks) + self._plan.retention
-
     # -- building up ----------------------------------------------------------------------------
 
     def _start_over(self) -> None:

@@ -125,18 +125,6 @@ class SharedSequenceEngine(LiveEvents):
             return None
         return int(self._live.take("t", self._held).min()) + 1
 
-    def horizon(self) -> int | None:
-        """Events up to this time matter no more; None when that is never so."""
-        retention = self._retention
-        return None if retention is None else self.watermark - retention
-
-    def expires_at(self) -> int | None:
-        """The watermark at which the last live event can be forgotten; None when never or none."""
-        retention = self._retention
-        if retention is None or not self._chunks:
-            return None
-        return max(chunk.last_time for chunk in self._chunks) + retention
-
     def restore(
         self,
         events: EventBatch,

@@ -282,12 +282,12 @@ def _end_of_time(sources: Sources, program: PreparedProgram, notes: list[str]) -
     return -(2**62) if last["t"] is None else int(last["t"]) - program.lateness
 
 
-def refuse_arrival_order(options: Options) -> None:
+def refuse_arrival_order(options: Options, where: str = "a DataFrame") -> None:
     """On Spark only an id column can say which of two events of one time came first."""
     if options.tie == "seqno" and options.id is None:
         raise OptionError.of(
             "no-arrival-order",
-            "tie='seqno' needs an order of arrival, which a DataFrame does not have",
+            f"tie='seqno' needs an order of arrival, which {where} does not have",
             help="name a column that increases with arrival by id=; it then decides ties",
         )
 

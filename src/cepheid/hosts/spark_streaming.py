@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from cepheid.hosts.prepared_program import PreparedProgram, prepare_program
+from cepheid.hosts.spark_batch import refuse_arrival_order
 from cepheid.hosts.spark_filter import EventTests
 from cepheid.hosts.spark_packing import EVERYWHERE, PACK_SCHEMA, ROUTE, Packing, Unpacking
 from cepheid.hosts.spark_routes import route_column
@@ -29,7 +30,7 @@ from cepheid.hosts.spark_watermark import is_bad, unmarked, with_guard, with_wat
 from cepheid.hosts.stream_bucket import StreamTask
 from cepheid.hosts.stream_clock import StreamClock
 from cepheid.hosts.stream_routing import Routing, route
-from cepheid.model.errors import EnvironmentProblem, OptionError, PerformanceWarning
+from cepheid.model.errors import EnvironmentProblem, PerformanceWarning
 from cepheid.model.options import Options
 from cepheid.planner.compiled_query import CompiledQuery
 
@@ -156,12 +157,7 @@ def plan_stream(events: DataFrame, query: CompiledQuery, options: Options) -> St
     """Check everything that can be checked on the driver and decide how to divide the work."""
     check_packages()
     require_state_store(events.sparkSession)
-    if options.tie == "seqno" and options.id is None:
-        raise OptionError.of(
-            "no-arrival-order",
-            "tie='seqno' needs an order of arrival, which a micro-batch does not have",
-            help="name a column that increases with arrival by id=; it then decides ties",
-        )
+    refuse_arrival_order(options, "a micro-batch")
     schema = arrow_schema(events.schema)
     program = prepare_program(query, options, schema)
     tests = EventTests(program, schema)

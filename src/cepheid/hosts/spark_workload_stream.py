@@ -17,6 +17,7 @@ from pyspark.sql import functions as sf
 
 from cepheid.hosts.found import Found
 from cepheid.hosts.match_union import union_schema
+from cepheid.hosts.spark_batch import refuse_arrival_order
 from cepheid.hosts.spark_filter import EventTests
 from cepheid.hosts.spark_packing import LANE, PACK_SCHEMA, ROUTE, LanePacking, Packing, Unpacking
 from cepheid.hosts.spark_session import check_packages
@@ -153,12 +154,7 @@ def plan_workload_stream(
     """Check everything that can be checked on the driver and decide how to divide the work."""
     check_packages()
     require_state_store(events.sparkSession)
-    if options.tie == "seqno" and options.id is None:
-        raise OptionError.of(
-            "no-arrival-order",
-            "tie='seqno' needs an order of arrival, which a micro-batch does not have",
-            help="name a column that increases with arrival by id=; it then decides ties",
-        )
+    refuse_arrival_order(options, "a micro-batch")
     schema = arrow_schema(events.schema)
     buckets = options.buckets or DEFAULT_BUCKETS
     partitions = int(events.sparkSession.conf.get("spark.sql.shuffle.partitions", "200") or 200)
