@@ -103,6 +103,12 @@ class Workload:
         Returns its name. The other queries go on undisturbed.
         """
         compiled = compile_text(query) if isinstance(query, str) else query
+        if compiled.program.catalogue.sources:
+            raise OptionError.of(
+                "sources-in-workload",
+                "the text registers sources, whose records a workload does not read",
+                help="give the events under the names of the schema, and leave out `register`",
+            )
         chosen = name or self._free_name(compiled.name)
         if chosen in self._entries:
             raise OptionError.of(
