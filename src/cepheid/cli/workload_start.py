@@ -46,6 +46,9 @@ _NODES = "Nodes and sinks"
 _STARTING = 60.0
 """Seconds within which a manager in the background should answer."""
 
+_POLL = 0.1
+"""Seconds after which the server sees that it should end."""
+
 
 def start(
     state: State = USUAL_STATE,
@@ -184,7 +187,7 @@ def _run(state: Path, wish: Wish, port: int) -> None:
                 signal.signal(number, lambda *_: serving.end())
             token = secrets.token_urlsafe(32)
             with ManagerServer(port, token, serving.ask) as server:
-                threading.Thread(target=server.serve_forever, daemon=True).start()
+                threading.Thread(target=server.serve_forever, args=(_POLL,), daemon=True).start()
                 folder.publish(server.port, token)
                 _introduce(state, setting, server.port)
                 try:

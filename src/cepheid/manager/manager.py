@@ -272,6 +272,7 @@ class Manager:
                 node.begin(partial(self._batch_frame, number, watermark))
             else:
                 node.begin(partial(Frame, {"do": "advance", "watermark": watermark}))
+        self.progress.collect(batch)  # while the nodes are at it
         answers, problem = self._answers()
         if problem is not None:
             for node in self.nodes:

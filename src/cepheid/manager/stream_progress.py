@@ -61,9 +61,12 @@ class StreamProgress:
             self.late += int((times < passed).sum())
             self.latest = int(latest[-1])
             self.watermark = max(self.watermark, self.latest - lateness)
+        return frozenset(pc.unique(types).drop_null().cast(pa.string()).to_pylist())
+
+    def collect(self, batch: pa.RecordBatch) -> None:
+        """Take a batch into the statistics; that takes time, and nobody waits for it."""
         self._collector.add(batch)
         self._collected += batch.num_rows
-        return frozenset(pc.unique(types).drop_null().cast(pa.string()).to_pylist())
 
     def statistics(self) -> EventStatistics | None:
         """What is known of the events so far; from before a restart while that is more."""
