@@ -130,7 +130,7 @@ def test_a_batch_goes_only_to_nodes_that_need_one_of_its_types(managed, tmp_path
 
 def test_a_batch_that_a_query_cannot_do_waits_until_the_query_is_stopped(managed, tmp_path):
     manager = managed(options={"limits": {"live_events": 5}}, strategy=Strategy.ROUND_ROBIN)
-    manager.submit("EVENT SEQ(A x, B y) WITHIN 1000", name="greedy")
+    manager.submit("SELECT * FROM A a ; B b", name="greedy")
     manager.submit("EVENT SEQ(D x, E y) WITHIN 1000", name="modest")
     fed(manager, pa.table({"type": ["D", "A"], "ts": [1, 2]}), "1.csv")
     types = ["E", *"AAAAAAAAA"]

@@ -35,6 +35,7 @@ from cepheid.cli.arguments import (
     TypesFile,
 )
 from cepheid.cli.failures import painted
+from cepheid.cli.lean_imports import leave_out_unused_libraries
 from cepheid.cli.workload_arguments import USUAL_STATE, State
 from cepheid.manager.client import ask_manager
 from cepheid.manager.placing import Strategy
@@ -161,7 +162,8 @@ def _strategy(name: str) -> Strategy:
 
 
 def _run(state: Path, wish: Wish, port: int) -> None:
-    # Loaded now, after the arguments were found to be right: the engine is large.
+    leave_out_unused_libraries()
+    # Loaded now, so that what is left out stays out.
     from cepheid.cli.workload_events import is_event_file, reader  # noqa: PLC0415
     from cepheid.manager.event_folder import EventFolder  # noqa: PLC0415
     from cepheid.manager.manager import Manager  # noqa: PLC0415

@@ -18,9 +18,7 @@ from cepheid.algebra.pattern import Atom, walk
 from cepheid.hosts.found import Found
 from cepheid.hosts.snapshot import write_table
 from cepheid.hosts.workload import Workload
-from cepheid.kernels.quick_start import load_cached_kernels_first
 from cepheid.manager.wire import Frame
-from cepheid.manager.worker_main import answer_frames
 from cepheid.planner.compiled_query import compile_text
 from cepheid.planner.workload_plan import Member
 from cepheid.statistics.event_statistics import from_json
@@ -111,13 +109,3 @@ def needed_types(workload: Workload) -> list[str] | None:
                         return None
                     found.update(each.types)
     return sorted(found)
-
-
-def main() -> None:
-    """Run a node until the manager closes its input."""
-    load_cached_kernels_first()
-    answer_frames(Node().answer)
-
-
-if __name__ == "__main__":
-    main()

@@ -14,6 +14,7 @@ from cepheid.hosts.snapshot import read_table
 from cepheid.manager.durable import flush_to_disk
 from cepheid.manager.wire import Frame
 from cepheid.manager.worker_main import answer_frames
+from cepheid.model.lean_process import leave_out_libraries
 
 
 def deliver(frame: Frame) -> Frame:
@@ -34,4 +35,5 @@ def deliver(frame: Frame) -> Frame:
 
 
 if __name__ == "__main__":
+    leave_out_libraries()
     answer_frames(deliver)

@@ -140,7 +140,7 @@ class SupervisedNode:
             self._worker = None
 
     def _spawn(self) -> None:
-        self._worker = Worker("cepheid.manager.node")
+        self._worker = Worker("cepheid.manager.node_process")
         snapshot = () if self._snapshot is None else (self._snapshot(),)
         with suppress(Gone):  # seen when it does not answer
             self._worker.send(Frame({"do": "start", "options": self.options}, snapshot))

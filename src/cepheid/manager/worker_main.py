@@ -6,16 +6,18 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from typing import NoReturn
 
 from cepheid.manager.wire import Frame, Gone, error_as_json, read_frame, write_frame
 from cepheid.model.errors import CepheidError, InternalError
 
 
-def answer_frames(answer: Callable[[Frame], Frame]) -> None:
+def answer_frames(answer: Callable[[Frame], Frame]) -> NoReturn:
     """Answer one frame after the other; what goes wrong is told to the manager.
 
-    Standard output is for frames alone: whatever else is printed goes to standard error. An
-    interrupt from the terminal is the manager's affair, which ends its workers itself.
+    It does not return: taking all modules apart first helps nobody. Standard output is for frames
+    alone: whatever else is printed goes to standard error. An interrupt from the terminal is the
+    manager's affair, which ends its workers itself.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     replies = os.fdopen(os.dup(1), "wb")
@@ -25,7 +27,7 @@ def answer_frames(answer: Callable[[Frame], Frame]) -> None:
         try:
             frame = read_frame(requests)
         except Gone:
-            return
+            break
         try:
             reply = answer(frame)
         except CepheidError as problem:
@@ -36,4 +38,6 @@ def answer_frames(answer: Callable[[Frame], Frame]) -> None:
         try:
             write_frame(replies, reply)
         except Gone:
-            return
+            break
+    sys.stderr.flush()
+    os._exit(0)
