@@ -197,7 +197,6 @@ class Manager:
         rows = 0
         for batch in batches:
             if batch.num_rows:
-                self._check_columns(batch.schema)
                 self._folder.keep_events(number, _written(batch))
                 number += 1
                 rows += batch.num_rows
@@ -205,7 +204,7 @@ class Manager:
         self._note({**taken, **facts})
         return rows
 
-    def _check_columns(self, schema: pa.Schema) -> None:
+    def check_columns(self, schema: pa.Schema) -> None:
         """Refuse events without the columns that every event must have."""
         time_domain(schema, self.options)
         for column in (self.options.type, self.options.start, self.options.id):

@@ -126,10 +126,25 @@ class Serving:
             manager.refuse_file(found.path.name, facts, problem)
 
     def _batches(self, found: FoundFile) -> Iterator[pa.RecordBatch]:
+        known = self._manager.schema
         try:
-            yield from fitting(self._read(found.path, self._manager.schema), self._manager.schema)
+            yield from fitting(self._checked(self._read(found.path, known), found), known)
         except OSError as problem:
             raise DataError.of("unreadable-events", f"`{found.path}`: {problem}") from None
+
+    def _checked(
+        self, batches: Iterator[pa.RecordBatch], found: FoundFile
+    ) -> Iterator[pa.RecordBatch]:
+        known = self._manager.schema
+        is_first = True
+        for batch in batches:
+            self._manager.check_columns(batch.schema)
+            new = [] if known is None else [n for n in batch.schema.names if n not in known.names]
+            if new and is_first:
+                columns = ", ".join(new)
+                self._tell(f"note: `{found.path.name}` has new columns, left out: {columns}")
+            is_first = False
+            yield batch
 
 
 _SUBMIT = ("name", "at", "language", "query", "source")
