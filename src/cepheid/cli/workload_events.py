@@ -9,20 +9,22 @@ import pyarrow as pa
 
 from cepheid.cli.event_files import format_of
 from cepheid.cli.event_readers import TypesChanged, open_reader, read_whole
-from cepheid.manager.event_folder import Read
+from cepheid.manager.event_folder import Read, ReadAnew
 from cepheid.model.errors import OptionError
 
 
 def reader(text_column: str) -> Read:
     """Reads the batches of a file; `text_column` is the column of the event type."""
 
-    def read(path: Path, like: pa.Schema | None) -> Iterator[pa.RecordBatch]:
+    def read(path: Path, like: pa.Schema | None, *, whole: bool) -> Iterator[pa.RecordBatch]:
         kind = format_of(path)
-        try:
-            # All of it, before any is used: a later row may not fit the types of the first ones.
-            yield from list(open_reader(path, kind, text_column, like=like).batches())
-        except TypesChanged:
+        if whole:
             yield from read_whole(path, kind, text_column).to_batches()
+            return
+        try:
+            yield from open_reader(path, kind, text_column, like=like).batches()
+        except TypesChanged:
+            raise ReadAnew from None
 
     return read
 

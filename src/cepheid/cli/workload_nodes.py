@@ -67,7 +67,7 @@ def nodes(json_output: AsJson = False, state: State = USUAL_STATE) -> None:
 
 
 def _stream_text(stream: dict[str, Any], strategy: str) -> str:
-    parts = [f"{stream['events']:,} events of {stream['files']:,} files"]
+    parts = [f"{_counted(stream['events'], 'event')} of {_counted(stream['files'], 'file')}"]
     for count, what in (
         (stream["late"], "too late"),
         (stream["unusable"], "without a type or a time"),
@@ -75,7 +75,11 @@ def _stream_text(stream: dict[str, Any], strategy: str) -> str:
         if count:
             parts.append(f"{count:,} {what}")
     if stream["refused"]:
-        parts.append(f"{stream['refused']:,} files left out")
+        parts.append(f"{_counted(stream['refused'], 'file')} left out")
     if stream["waiting"]:
-        parts.append(f"{stream['waiting']:,} batches wait")
+        parts.append(f"batches that wait: {stream['waiting']:,}")
     return f"{', '.join(parts)}; placement {strategy}"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -12,7 +12,7 @@ import threading
 import time as clock
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -40,7 +40,7 @@ from cepheid.cli.workload_arguments import USUAL_STATE, State
 from cepheid.manager.client import ask_manager
 from cepheid.manager.placing import Strategy
 from cepheid.manager.setting import Setting, Wish
-from cepheid.model.errors import CepheidError, EnvironmentProblem
+from cepheid.model.errors import CepheidError, EnvironmentProblem, OptionError
 from cepheid.model.options import make_options
 
 _NODES = "Nodes and sinks"
@@ -157,7 +157,7 @@ def _strategy(name: str) -> Strategy:
     known = [each.value for each in Strategy]
     if name not in known:
         message = f"the placement `{name}` is not known"
-        raise EnvironmentProblem.of("bad-placement", message, help=f"one of {', '.join(known)}")
+        raise OptionError.of("bad-placement", message, help=f"one of {', '.join(known)}")
     return Strategy(name)
 
 
@@ -227,6 +227,13 @@ def _tell(text: str) -> None:
 
 def _detach(state: Path) -> None:
     """Start the same command as a process of its own, and wait until it answers."""
+    with suppress(EnvironmentProblem):
+        ask_manager(state, {"do": "list"}, patience=5.0)
+        raise OptionError.of(
+            "manager-runs",
+            f"a manager runs already with the state in `{state}`",
+            help="end it with: cepheid workload stop --all; or give another --state",
+        )
     arguments = [each for each in sys.argv[1:] if each != "--detach"]
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
     log = state / "log"
@@ -243,8 +250,8 @@ def _detach(state: Path) -> None:
     until = clock.monotonic() + _STARTING
     while process.poll() is None and clock.monotonic() < until:
         with suppress(CepheidError):
-            answers: Any = ask_manager(state, {"do": "list"}, patience=5.0)
-            if answers is not None and _is_of(state, process.pid):
+            ask_manager(state, {"do": "list"}, patience=5.0)
+            if _is_of(state, process.pid):
                 sys.stdout.write(log.read_text("utf-8", "replace"))
                 return
         clock.sleep(0.1)

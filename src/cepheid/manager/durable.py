@@ -43,7 +43,7 @@ class Journal:
     """
 
     def __init__(self, path: Path) -> None:
-        """Open a journal, or begin one; `records` are those it holds."""
+        """Open a journal, or begin one; `records` are those it held then, `count` is kept."""
         self.records: list[dict[str, Any]] = []
         whole = 0
         if path.exists():
@@ -58,6 +58,7 @@ class Journal:
                         f"line {number} of `{path}` is not what was written there",
                         help="start with another --state folder",
                     ) from None
+        self.count = len(self.records)
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, PRIVATE_FILE)
         os.ftruncate(self._descriptor, whole)
         os.lseek(self._descriptor, 0, os.SEEK_END)
@@ -69,7 +70,11 @@ class Journal:
         while line:
             line = line[os.write(self._descriptor, line) :]
         os.fsync(self._descriptor)
-        self.records.append(dict(record))
+        self.count += 1
+
+    def forget(self) -> None:
+        """Let go of the records that were read: whoever needed them has seen them."""
+        self.records = []
 
     def close(self) -> None:
         """Close the file."""

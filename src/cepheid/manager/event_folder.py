@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -19,8 +20,19 @@ from cepheid.model.errors import DataError
 QUIET = 1.0
 """Seconds for which a file must not have changed."""
 
-Read = Callable[[Path, pa.Schema | None], Iterator[pa.RecordBatch]]
-"""Reads a file; the schema is that of the files before, None for the first."""
+
+class ReadAnew(Exception):
+    """Rows do not fit the types that the first ones had: the file must be read as a whole."""
+
+
+class Read(Protocol):
+    """Reads a file: piece by piece, or as a whole, which fits the types to all rows."""
+
+    def __call__(
+        self, path: Path, like: pa.Schema | None, *, whole: bool
+    ) -> Iterator[pa.RecordBatch]:
+        """The batches of a file; `like` has the types of the files before."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

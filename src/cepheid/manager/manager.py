@@ -375,6 +375,7 @@ class Manager:
                 self._done += 1
             self.entries.apply(record)
             self._count_file(record)
+        self._journal.forget()
         for entry in self.entries.by_name.values():
             if entry.state == "running":
                 self._count_in(entry)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cepheid.manager.event_folder import EventFolder, FoundFile, Read, fitting
+from cepheid.manager.event_folder import EventFolder, FoundFile, Read, ReadAnew, fitting
 from cepheid.manager.manager import Manager
 from cepheid.manager.tables import list_of, nodes_of, submitted
 from cepheid.model.errors import CepheidError, DataError, EnvironmentProblem, OptionError
@@ -120,15 +120,19 @@ class Serving:
             return
         facts = {"size": found.size, "changed": found.changed_ns}
         try:
-            manager.take_file(found.path.name, facts, self._batches(found))
+            try:
+                manager.take_file(found.path.name, facts, self._batches(found, whole=False))
+            except ReadAnew:
+                manager.take_file(found.path.name, facts, self._batches(found, whole=True))
         except CepheidError as problem:
             self._tell(f"note: `{found.path.name}` is left out\n{problem}")
             manager.refuse_file(found.path.name, facts, problem)
 
-    def _batches(self, found: FoundFile) -> Iterator[pa.RecordBatch]:
+    def _batches(self, found: FoundFile, *, whole: bool) -> Iterator[pa.RecordBatch]:
         known = self._manager.schema
         try:
-            yield from fitting(self._checked(self._read(found.path, known), found), known)
+            batches = self._read(found.path, known, whole=whole)
+            yield from fitting(self._checked(batches, found), known)
         except OSError as problem:
             raise DataError.of("unreadable-events", f"`{found.path}`: {problem}") from None
 

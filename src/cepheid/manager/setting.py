@@ -43,9 +43,11 @@ def settle(folder: StateFolder, wish: Wish) -> Setting:
 
     Folders may change, and how queries are placed: that decides for queries still to come.
     """
-    records = folder.journal.records
-    if not records:
-        first = {
+    journal = folder.journal
+    if journal.records:
+        begin = journal.records[0]
+    else:
+        begin = {
             "op": "begin",
             "options": {} if wish.options is None else dict(wish.options),
             "events": str((wish.events or Path("events")).absolute()),
@@ -54,8 +56,7 @@ def settle(folder: StateFolder, wish: Wish) -> Setting:
             "sinks": wish.sinks or 1,
             "strategy": (wish.strategy or Strategy.GREEDY).value,
         }
-        folder.journal.append(first)
-    begin = records[0]
+        journal.append(begin)
     for name, wished, flag in (
         ("options", wish.options, "the options of events and meaning"),
         ("nodes", wish.nodes, "--nodes"),

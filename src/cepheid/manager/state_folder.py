@@ -103,7 +103,7 @@ class StateFolder:
         self, snapshots: Sequence[bytes], batches: int, facts: Mapping[str, Any]
     ) -> Checkpoint:
         """Keep snapshots of all nodes, taken now; older ones and events before them are let go."""
-        records = len(self.journal.records)
+        records = self.journal.count
         folder = self._checkpoints / f"{records:012}"
         if not folder.exists():
             draft = self._checkpoints / f".{folder.name}"
