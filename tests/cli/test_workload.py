@@ -197,3 +197,19 @@ def test_help_has_examples(cepheid_command, command):
     result = cepheid_command("workload", command, "--help")
     assert result.exit_code == 0
     assert f"cepheid workload {command}" in result.output.partition("Examples")[2]
+
+
+def test_a_client_loads_no_engine(tmp_path):
+    command = [sys.executable, "-X", "importtime", "-m", "cepheid", "workload", "list"]
+    done = subprocess.run(
+        [*command, "--state", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "no manager runs" in done.stderr
+    assert "cepheid.manager.client" in done.stderr
+    for heavy in ("numba", "pyarrow", "numpy", "lark", "rich", "pydantic", "pandas"):
+        assert f" {heavy}\n" not in done.stderr, heavy

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.manager.placing import Strategy
+from cepheid.manager.strategy import Strategy
 from cepheid.model.errors import CepheidError, LimitExceeded, OptionError
 from tests.manager.conftest import delivered
 

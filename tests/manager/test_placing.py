@@ -7,7 +7,8 @@ import pytest
 
 import cepheid
 from cepheid.manager.operators import query_operators
-from cepheid.manager.placing import Placement, Strategy
+from cepheid.manager.placing import Placement
+from cepheid.manager.strategy import Strategy
 from cepheid.model.errors import CepheidError
 from cepheid.model.options import Options
 from cepheid.statistics.collect import StatisticsCollector

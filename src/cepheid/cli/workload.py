@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from cepheid.cli.quick_parameters import QuickCommand
+from cepheid.cli.quick_parameters import QuickCommand, QuickGroup
 from cepheid.cli.workload_change import pause, resume, stop
 from cepheid.cli.workload_list import list_queries
 from cepheid.cli.workload_nodes import nodes
@@ -12,11 +12,21 @@ from cepheid.cli.workload_start import start
 from cepheid.cli.workload_submit import submit
 
 app = typer.Typer(
+    cls=QuickGroup,
     rich_markup_mode="rich",
     add_completion=False,
     no_args_is_help=True,
-    help="Run many queries together, on several nodes, over events that keep coming.",
-    epilog="Begin with: cepheid workload start --help",
+    help="""
+    Run many queries together, on several nodes, over events that keep coming.
+
+    [bold]Examples[/bold]
+
+      cepheid workload start --events incoming/ --detach
+      cepheid workload submit thefts.sase
+      cepheid workload list
+      cepheid workload stop --all
+    """,
+    epilog="docs/manager.md tells what survives a kill, and where a query goes.",
 )
 app.command("start", cls=QuickCommand)(start)
 app.command("submit", cls=QuickCommand, no_args_is_help=True)(submit)

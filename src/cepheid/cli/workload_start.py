@@ -38,8 +38,8 @@ from cepheid.cli.failures import painted
 from cepheid.cli.lean_imports import leave_out_unused_libraries
 from cepheid.cli.workload_arguments import USUAL_STATE, State
 from cepheid.manager.client import ask_manager
-from cepheid.manager.placing import Strategy
 from cepheid.manager.setting import Setting, Wish
+from cepheid.manager.strategy import Strategy
 from cepheid.model.errors import CepheidError, EnvironmentProblem, OptionError
 from cepheid.model.options import make_options
 

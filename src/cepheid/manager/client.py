@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cepheid.manager.server import HOST
-from cepheid.manager.wire import error_from_json
+from cepheid.manager.wire import HOST, error_from_json
 from cepheid.model.errors import EnvironmentProblem
 
 _PATIENCE = 70.0

@@ -11,17 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from enum import Enum
 
+from cepheid.manager.strategy import Strategy
 from cepheid.planner.operator_graph import Operator
-
-
-class Strategy(Enum):
-    """How a node is chosen."""
-
-    GREEDY = "greedy"
-    GREEDY_WITHOUT_REUSE = "greedy-without-reuse"
-    ROUND_ROBIN = "round-robin"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from cepheid.languages.limits import LARGEST_TEXT
-from cepheid.manager.wire import error_as_json
+from cepheid.manager.wire import HOST, error_as_json
 from cepheid.model.errors import CepheidError, InternalError
 
-HOST = "127.0.0.1"
 LARGEST_BODY = 8 * LARGEST_TEXT
 """A text of the largest size, each character written as JSON may write it."""
 LARGEST_HEAD = 16 << 10

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cepheid.manager.placing import Strategy
 from cepheid.manager.state_folder import StateFolder
+from cepheid.manager.strategy import Strategy
 from cepheid.model.errors import OptionError
 
 

@@ -12,6 +12,9 @@ from cepheid.model import errors
 from cepheid.model.diagnostics import Diagnostic, SourceText, Span
 from cepheid.model.errors import CepheidError, InternalError
 
+HOST = "127.0.0.1"
+"""Where the manager listens: nobody on another machine can reach it."""
+
 _LENGTH = struct.Struct(">I")
 _LARGEST_HEAD = 64 << 20
 _LARGEST_PART = 1 << 36
