@@ -8,7 +8,7 @@ import pytest
 
 from cepheid.manager.durable import Journal
 from cepheid.manager.state_folder import StateFolder
-from cepheid.model.errors import EnvironmentProblem, StateError
+from cepheid.model.errors import EnvironmentProblem, OptionError, StateError
 
 
 def test_a_journal_holds_what_was_appended(tmp_path):
@@ -50,6 +50,14 @@ def test_only_one_manager_has_the_folder_and_only_its_owner_can_read_it(tmp_path
         StateFolder(tmp_path / "state")
     folder.close()
     StateFolder(tmp_path / "state").close()
+
+
+def test_a_folder_with_other_things_is_not_taken_over(tmp_path):
+    (tmp_path / "letters").mkdir()
+    tmp_path.chmod(0o755)
+    with pytest.raises(OptionError, match="other things"):
+        StateFolder(tmp_path)
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
 
 
 def test_a_checkpoint_lets_go_of_what_came_before(tmp_path):

@@ -12,8 +12,10 @@ import pyarrow as pa
 import pytest
 
 import cepheid
+from cepheid.manager.event_folder import EventFolder
+from cepheid.manager.serving import Serving
 from cepheid.manager.strategy import Strategy
-from cepheid.model.errors import CepheidError, LimitExceeded, OptionError
+from cepheid.model.errors import CepheidError, EnvironmentProblem, LimitExceeded, OptionError
 from tests.manager.conftest import delivered
 
 PAIR = "EVENT SEQ(A x, B y) WHERE [id] WITHIN 30"
@@ -143,3 +145,25 @@ def test_a_batch_that_a_query_cannot_do_waits_until_the_query_is_stopped(managed
     while manager.has_waiting:
         manager.do_batch()
     assert len(found(tmp_path / "matches", "modest")) == 1
+
+
+def test_matches_that_cannot_be_written_end_the_manager_and_a_new_one_writes_them(
+    managed, tmp_path
+):
+    manager = managed(nodes=1)
+    manager.submit("EVENT SEQ(A x, B y) WITHIN 30", name="ab")
+    blocked = manager.sinks.path(0, 0)
+    blocked.mkdir()  # a folder where the file should be
+    serving = Serving(manager, EventFolder(tmp_path, bool), _nothing, print)
+    manager.take_file("1.csv", {}, pa.table({"type": ["A", "B"], "ts": [1, 2]}).to_batches())
+    with pytest.raises(EnvironmentProblem):
+        serving.run()
+    blocked.rmdir()
+    again = managed()
+    assert again.has_waiting
+    again.do_batch()
+    assert len(found(tmp_path / "matches", "ab")) == 1
+
+
+def _nothing(path, like, *, whole):
+    return iter(())

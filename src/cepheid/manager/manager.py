@@ -375,10 +375,11 @@ class Manager:
                 self._done += 1
             self.entries.apply(record)
             self._count_file(record)
-        self._journal.forget()
         for entry in self.entries.by_name.values():
             if entry.state == "running":
                 self._count_in(entry)
+        self.placement.placed_ever = sum(each["op"] == "add" for each in self._journal.records)
+        self._journal.forget()
 
     def _start_nodes(self, checkpoint: Checkpoint | None) -> None:
         for node in self.nodes:

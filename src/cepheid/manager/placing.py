@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 
 from cepheid.manager.strategy import Strategy
 from cepheid.planner.operator_graph import Operator
@@ -42,12 +43,13 @@ class Placement:
     strategy: Strategy = Strategy.GREEDY
     _places: dict[str, Place] = field(default_factory=dict)
     _operators: dict[str, tuple[Operator, ...]] = field(default_factory=dict)
-    _ever: int = 0
+    _users: dict[tuple[int, str], dict[str, Operator]] = field(default_factory=dict)
+    placed_ever: int = 0
 
     def choose(self, operators: Collection[Operator]) -> Place:
         """Where one more query would go; the first of equal nodes."""
         if self.strategy is Strategy.ROUND_ROBIN:
-            node = self._ever % self.nodes
+            node = self.placed_ever % self.nodes
         else:
             added = [self._added(each, operators) for each in range(self.nodes)]
             node = added.index(min(added))
@@ -58,36 +60,44 @@ class Placement:
 
     def put(self, name: str, place: Place, operators: Iterable[Operator]) -> None:
         """A query runs there."""
-        self._ever += name not in self._places
+        self.placed_ever += name not in self._places
+        self.drop(name)
         self._places[name] = place
         self._operators[name] = tuple(operators)
+        for each in self._operators[name]:
+            self._users.setdefault((place.node, each.canonical), {})[name] = each
 
     def drop(self, name: str) -> None:
         """A query does not run any more."""
-        self._places.pop(name, None)
-        self._operators.pop(name, None)
+        place = self._places.pop(name, None)
+        for each in self._operators.pop(name, ()):
+            assert place is not None
+            users = self._users.get((place.node, each.canonical), {})
+            users.pop(name, None)
+            if not users:
+                self._users.pop((place.node, each.canonical), None)
 
     def operators(self, node: int) -> dict[str, Operator]:
         """What runs on a node by canonical text: shared operators once."""
-        return {each.canonical: each for each in self._all_on(node)}
+        return {
+            text: next(iter(users.values()))
+            for (there, text), users in self._users.items()
+            if there == node
+        }
 
     def load(self, node: int) -> float:
         """Events that the operators of a node handle per unit of time, by the statistics."""
         return sum(each.cpu for each in self.operators(node).values())
 
-    def shares_with(self, name: str) -> list[str]:
-        """The queries on the same node that have operators in common with one."""
+    def shares_with(self, name: str, most: int = 20) -> list[str]:
+        """Queries on the same node that have operators in common with one; not all if many do."""
         place = self._places.get(name)
-        if place is None:
-            return []
-        own = {each.canonical for each in self._operators[name]}
-        return [
-            other
-            for other, there in self._places.items()
-            if other != name
-            and there.node == place.node
-            and not own.isdisjoint(each.canonical for each in self._operators[other])
-        ]
+        found: dict[str, None] = {}
+        if place is not None:
+            for each in self._operators[name]:
+                others = (o for o in self._users[place.node, each.canonical] if o != name)
+                found.update(dict.fromkeys(islice(others, most)))
+        return list(found)[:most]
 
     def _all_on(self, node: int) -> Iterable[Operator]:
         for name, place in self._places.items():

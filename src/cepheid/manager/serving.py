@@ -53,6 +53,10 @@ class Serving:
     def run(self) -> None:
         """Work until `end`; then keep the state."""
         manager = self._manager
+        if manager.has_waiting:
+            # It may have been under way when the last manager was killed: it is done again before
+            # queries come or go, so that it leaves the same files.
+            self._do_batch()
         while not self._is_ending:
             self._answer_all(wait=not manager.has_waiting)
             if manager.has_waiting:
@@ -105,6 +109,8 @@ class Serving:
         try:
             self._manager.do_batch()
         except CepheidError as problem:
+            if self._manager.trouble is None:
+                raise  # matches cannot be delivered: a new start does the batch again
             self._tell(f"{problem}")
             self._tell("note: events wait until a query is stopped or paused")
             return

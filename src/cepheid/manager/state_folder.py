@@ -26,7 +26,7 @@ from cepheid.manager.durable import (
     flush_to_disk,
     write_whole,
 )
-from cepheid.model.errors import EnvironmentProblem
+from cepheid.model.errors import EnvironmentProblem, OptionError
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,7 @@ class StateFolder:
     def __init__(self, path: Path) -> None:
         """Make the folder if it is not there, and lock it."""
         self.path = path.absolute()
+        self._refuse_foreign(path)
         for folder in (self.path, self._kept, self._checkpoints):
             folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         self.path.chmod(PRIVATE_FOLDER)
@@ -63,6 +64,16 @@ class StateFolder:
             ) from None
         self._forget_drafts()
         self.journal = Journal(self.path / "journal.jsonl")
+
+    def _refuse_foreign(self, told: Path) -> None:
+        """A folder with other things in it is not taken over, nor closed to others."""
+        there = {each.name for each in self.path.iterdir()} if self.path.exists() else set()
+        if there - {"log"} and "journal.jsonl" not in there:
+            raise OptionError.of(
+                "not-a-state-folder",
+                f"`{told}` holds other things than the state of a manager",
+                help="give a folder of its own, or one that is not there yet",
+            )
 
     def close(self) -> None:
         """Give the folder free."""

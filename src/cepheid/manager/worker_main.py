@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from cepheid.manager.wire import Frame, Gone, error_as_json, read_frame, write_frame
-from cepheid.model.errors import CepheidError, InternalError
+from cepheid.model.errors import CepheidError, EnvironmentProblem, InternalError
 
 
 def answer_frames(answer: Callable[[Frame], Frame]) -> NoReturn:
@@ -32,6 +32,9 @@ def answer_frames(answer: Callable[[Frame], Frame]) -> NoReturn:
             reply = answer(frame)
         except CepheidError as problem:
             reply = Frame({"error": error_as_json(problem)})
+        except OSError as problem:
+            told = EnvironmentProblem.of("worker", f"{problem.strerror}: {problem.filename}")
+            reply = Frame({"error": error_as_json(told)})
         except Exception as problem:  # the manager decides what becomes of it
             ours = InternalError.of("worker", f"{type(problem).__name__}: {problem}")
             reply = Frame({"error": error_as_json(ours)})
