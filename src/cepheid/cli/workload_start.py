@@ -116,7 +116,7 @@ def start(
     Event files are taken from a folder in the order of their names, each once.
     A file is taken when it has not changed for a second; or write it elsewhere
     and rename it into the folder. Names that begin with . or _ are left alone.
-    A file that was taken may be removed.
+    A file that was taken may be removed. Events wait for the first query.
 
     Matches are written to one file for each batch of events and sink proxy. A
     file appears when it is whole, and is written once, even if the manager or

@@ -157,10 +157,19 @@ class Manager:
         if latest is not None and time <= latest:
             raise OptionError.of(
                 "too-early",
-                f"events up to {latest} have been seen, so nothing can change at {time}",
+                f"events up to {self._told(latest)} have been seen, "
+                f"so nothing can change at {self._told(time)}",
                 help="leave out --at, or give a later time",
             )
         return time
+
+    def _told(self, time: int) -> str:
+        """A time as people write it."""
+        column = None if self.schema is None else self.schema.field(self.options.end_column).type
+        if column is None or not pa.types.is_timestamp(column):
+            return str(time)
+        zone = "" if column.tz is None else "Z"
+        return f"{pa.scalar(time, pa.timestamp('us')).as_py().isoformat()}{zone}"
 
     def _refuse_sources(self, compiled: CompiledQuery) -> None:
         if compiled.program.catalogue.sources:

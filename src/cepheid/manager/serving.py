@@ -119,8 +119,8 @@ class Serving:
 
     def _look_for_file(self) -> None:
         manager = self._manager
-        if manager.trouble is not None:
-            return
+        if manager.trouble is not None or not manager.placement.placed_ever:
+            return  # without any query so far, events wait for the first one
         found = self._folder.next_file(manager.files)
         if found is None:
             return
