@@ -1,8 +1,8 @@
 """One life of a manager in a process of its own, which may kill itself at a moment it is told.
 
-Called with a state folder and the number of the write at which to die (0: never). Every step that
-must not be lost ends in a write that reaches the disk (`os.fsync`): dying before and after each of
-them is dying at every point that matters.
+Called with a state folder and the number of the moment at which to die (0: never). What must not be
+lost is written to the journal, or flushed to the disk before it gets its name: dying before, in and
+after each of these is dying at every point that matters.
 """
 
 from __future__ import annotations
@@ -64,20 +64,34 @@ def live(state: Path) -> None:
     folder.close()
 
 
-def die_at(write: int) -> None:
-    """Let the process kill itself at that write: odd ones after it, even ones before."""
-    usual, done = os.fsync, 0
+def die_at(moment: int) -> None:
+    """Let the process kill itself: before a line of the journal, or when half of it is written; or
+    before or after something is flushed to the disk.
+    """
+    write, fsync, passed = os.write, os.fsync, 0
 
-    def fsync(descriptor: int) -> None:
-        nonlocal done
-        done += 1
-        if done == write and write % 2 == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        usual(descriptor)
-        if done == write:
-            os.kill(os.getpid(), signal.SIGKILL)
+    def die() -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
 
-    os.fsync = fsync
+    def dying_write(descriptor: int, line: bytes) -> int:
+        nonlocal passed
+        passed += 1
+        if passed == moment:
+            if moment % 2 == 0:
+                write(descriptor, line[: len(line) // 2])
+            die()
+        return write(descriptor, line)
+
+    def dying_fsync(descriptor: int) -> None:
+        nonlocal passed
+        passed += 1
+        if passed == moment and moment % 2 == 0:
+            die()
+        fsync(descriptor)
+        if passed == moment:
+            die()
+
+    os.write, os.fsync = dying_write, dying_fsync
 
 
 if __name__ == "__main__":
