@@ -19,6 +19,7 @@ ORACLE = ROOT / "tests" / "oracle"
 # below its own; names in one row are strangers.
 LAYERS = [
     "cli console testing",
+    "manager",
     "delivery",
     "agents generate notify report",
     "session",

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cepheid.cli import lean_imports
 from cepheid.cli.main import app
+from cepheid.model.lean_process import is_lean
 from tests.cli.conftest import EXAMPLES
 
 HEAVY = {"pandas", "scipy", "pyspark", "rich", "pydantic", "matplotlib", "plotly", "hypothesis"}
@@ -65,7 +65,7 @@ def test_nothing_is_left_out_of_a_process_that_others_use():
         app, ["run", str(FOLDER / "query.sase"), "-e", str(FOLDER / "events.csv")]
     )
     assert result.exit_code == 0
-    assert not any(type(each).__module__ == lean_imports.__name__ for each in sys.meta_path)
+    assert not is_lean()
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])

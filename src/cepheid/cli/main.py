@@ -22,6 +22,7 @@ COMMANDS = {
     "run": "Find the matches of a query in event files.",
     "explain": "Show what a query means, how it will run, and why.",
     "check": "Parse and lint a query without running it.",
+    "workload": "Run many queries at once, on several nodes.",
     "analyze": "Measure rates, gaps and values of events.",
     "generate": "Make event streams and query sets.",
     "demo": "Find shoplifters in a generated store.",

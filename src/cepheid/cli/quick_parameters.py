@@ -9,11 +9,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 
 class QuickCommand(TyperCommand):
     """A command whose parameters are read quickly."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, and the option for help."""
+        return [quickly(each) for each in super().get_params(ctx)]
+
+
+class QuickGroup(TyperGroup):
+    """The same for a command that has commands."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters, and the option for help."""
@@ -36,7 +44,7 @@ def _plain_first(parameter: Any, annotation: Any) -> Callable[[Any, Any], Any]:
 
     def is_plain(value: Any) -> bool:
         is_exact = isinstance(kind, type) and type(value) is kind
-        return is_exact or (kind is Path and isinstance(value, str))
+        return is_exact or (kind is Path and isinstance(value, str | Path))
 
     def process_value(context: Any, value: Any) -> Any:
         plain: Any

@@ -1,0 +1,56 @@
+"""`cepheid workload submit`: give a query to a running manager."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from cepheid.cli.arguments import Language, QueryFile, QueryName, QueryText, read_query
+from cepheid.cli.failures import painted
+from cepheid.cli.workload_arguments import USUAL_STATE, At, State
+from cepheid.manager.client import ask_manager
+from cepheid.manager.wire import diagnostic_from_json
+
+
+def submit(
+    query_file: QueryFile = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Its name in the workload; else that of the text.")
+    ] = None,
+    at: At = None,
+    query_text: QueryText = None,
+    query: QueryName = None,
+    language: Language = None,
+    state: State = USUAL_STATE,
+) -> None:
+    """
+    Give a query to the manager; it runs from now on, beside the others.
+
+    It sees the events that come after all those seen so far, or those from
+    --at on. Mistakes in the text are shown as `cepheid check` shows them.
+
+    [bold]Examples[/bold]
+
+      cepheid workload submit thefts.sase
+      cepheid workload submit - --name pairs < pairs.next
+      cepheid workload submit -q "EVENT SEQ(A x, B y) WITHIN 10 s" --name pairs
+    """
+    text, source = read_query(query_file, query_text)
+    answer = ask_manager(
+        state,
+        {
+            "do": "submit",
+            "text": text,
+            "source": source,
+            "name": name,
+            "at": at,
+            "language": language,
+            "query": query,
+        },
+    )
+    for told in answer["warnings"]:
+        warning = diagnostic_from_json(told)
+        sys.stderr.write(painted(warning.render(), sys.stderr) + "\n")
+    typer.echo(f"{answer['name']} runs on node {answer['node']}")

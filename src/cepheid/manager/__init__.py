@@ -1,0 +1,1 @@
+"""The central manager of a workload: places queries on nodes, feeds them, delivers matches."""

@@ -1,0 +1,21 @@
+"""`python -m cepheid.manager.node_process`: the process of a node, quick to start."""
+
+from __future__ import annotations
+
+from cepheid.manager.worker_main import answer_frames
+from cepheid.model.lean_process import leave_out_libraries
+
+
+def main() -> None:
+    """Run a node until the manager closes its input."""
+    leave_out_libraries()
+    # Imported now, so that what is left out stays out.
+    from cepheid.kernels.quick_start import load_cached_kernels_first  # noqa: PLC0415
+    from cepheid.manager.node import Node  # noqa: PLC0415
+
+    load_cached_kernels_first()
+    answer_frames(Node().answer)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""What a manager tells of its queries and nodes, as plain values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cepheid.manager.entries import Entry
+from cepheid.manager.manager import Manager
+from cepheid.manager.wire import diagnostic_as_json, error_as_json
+from cepheid.model.diagnostics import Diagnostic
+
+
+def submitted(entry: Entry, warnings: tuple[Diagnostic, ...]) -> dict[str, Any]:
+    """What is told to the one who submitted a query."""
+    return {
+        "name": entry.name,
+        "node": entry.place.node,
+        "sink": entry.place.sink,
+        "warnings": [diagnostic_as_json(each) for each in warnings],
+    }
+
+
+def list_of(manager: Manager) -> dict[str, Any]:
+    """All queries, and what holds up the events if something does."""
+    return {
+        "queries": [
+            {
+                "name": entry.name,
+                "language": entry.language,
+                "state": entry.state,
+                "since": entry.when,
+                "matches": entry.matches,
+                "node": entry.place.node,
+                "sink": entry.place.sink,
+                "shares_with": manager.placement.shares_with(entry.name),
+                "error": None if entry.problem is None else error_as_json(entry.problem),
+            }
+            for entry in manager.entries.by_name.values()
+        ],
+        "trouble": None if manager.trouble is None else error_as_json(manager.trouble),
+    }
+
+
+def nodes_of(manager: Manager) -> dict[str, Any]:
+    """All nodes and sink proxies, and how far the stream has come."""
+    entries = list(manager.entries.by_name.values())
+    known = manager.progress.statistics()
+    # The statistics count in the time column's unit; people count timestamps by the second.
+    is_timestamp = known is not None and known.time_unit == "us"
+    nodes = []
+    for node in manager.nodes:
+        facts = node.facts
+        nodes.append(
+            {
+                "node": node.number,
+                "process": node.process_id,
+                "queries": sum(
+                    each.place.node == node.number and each.state == "running" for each in entries
+                ),
+                "operators": len(manager.placement.operators(node.number)),
+                "load": manager.placement.load(node.number) * (1_000_000 if is_timestamp else 1),
+                "events": facts.received,
+                "events_per_second": facts.events_per_second,
+                "live_events": facts.live_events,
+                "restarts": facts.restarts,
+            }
+        )
+    return {
+        "nodes": nodes,
+        "proxies": [
+            {
+                "proxy": number,
+                "process": manager.sinks.process_id(number),
+                "queries": sum(each.place.sink == number for each in entries),
+                "files": facts.files,
+                "bytes": facts.bytes,
+            }
+            for number, facts in enumerate(manager.sinks.facts)
+        ],
+        "stream": {
+            "events": manager.progress.events,
+            "late": manager.progress.late,
+            "unusable": manager.progress.unusable,
+            "files": sum(each["op"] == "file" for each in manager.files.values()),
+            "refused": sum(each["op"] == "refused" for each in manager.files.values()),
+            "waiting": manager.waiting,
+        },
+        "load_unit": "s" if is_timestamp else "tick",
+        "strategy": manager.setting.strategy.value,
+    }
