@@ -27,6 +27,7 @@ from cepheid.hosts.snapshot import with_notes, without_notes
 from cepheid.hosts.stream_front import StreamFront
 from cepheid.hosts.unit_dispatch import WORTH_IT, UnitDispatch
 from cepheid.model.options import Options
+from cepheid.planner.active import Active
 from cepheid.planner.shared_successions import SharedSuccessions
 from cepheid.planner.workload_plan import Group, Member, Sharing, plan_workload
 
@@ -37,12 +38,20 @@ _DRIVEN = 2**62
 class Unit(ABC):
     """The running state of one group."""
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: Group, options: Options) -> None:
         """A unit of this group."""
         self.group = group
+        self._options = options
+        active = [member.active for member in group.members]
+        self._active = Active(min(a.since for a in active), max(a.until for a in active))
+
+    def feed(self, events: EventBatch) -> Found:
+        """Take events, those that any member may see; what became final."""
+        seen = seen_by(self._active, events, self._options)
+        return self._take(seen) if seen.batch.num_rows else Found()
 
     @abstractmethod
-    def feed(self, events: EventBatch) -> Found:
+    def _take(self, events: EventBatch) -> Found:
         """Take events; what became final."""
 
     @abstractmethod
@@ -81,14 +90,14 @@ class Unit(ABC):
 class SequencesUnit(Unit):
     """Sequences that share their events."""
 
-    def __init__(self, group: Group, lateness: int) -> None:
+    def __init__(self, group: Group, options: Options, lateness: int) -> None:
         """`lateness` in the time column's unit."""
-        super().__init__(group)
+        super().__init__(group, options)
         active = [member.active for member in group.members]
         self._engine = SharedSequenceEngine(group.queries, active, lateness=lateness)
         self._names = tuple(member.name for member in group.members)
 
-    def feed(self, events: EventBatch) -> Found:
+    def _take(self, events: EventBatch) -> Found:
         """Take events; what became final."""
         return Found.of_many(self._names, self._engine.feed(events))
 
@@ -105,9 +114,9 @@ class SequencesUnit(Unit):
 class SuccessionsUnit(Unit):
     """Queries of successors as one graph of shared operators."""
 
-    def __init__(self, group: Group, lateness: int) -> None:
+    def __init__(self, group: Group, options: Options, lateness: int) -> None:
         """`lateness` in the time column's unit."""
-        super().__init__(group)
+        super().__init__(group, options)
         queries = [
             RunningQuery(prepared, member.active.since, member.active.until)
             for member, prepared in zip(group.members, group.queries, strict=True)
@@ -115,7 +124,7 @@ class SuccessionsUnit(Unit):
         self._engine = SharedSuccessionEngine(queries, lateness=lateness)
         self._names = tuple(member.name for member in group.members)
 
-    def feed(self, events: EventBatch) -> Found:
+    def _take(self, events: EventBatch) -> Found:
         """Take events; what became final."""
         return Found.of_each(self._names, self._engine.feed(events))
 
@@ -147,22 +156,17 @@ class OwnUnit(Unit):
         driven: bool,
     ) -> None:
         """`driven`: the watermark moves only by `advance`."""
-        super().__init__(group)
-        self._member = group.members[0]
-        self._options = options
-        self._detector = Detector.for_host(self._member.query, options, driven=driven)
+        super().__init__(group, options)
+        self._detector = Detector.for_host(group.members[0].query, options, driven=driven)
         self._detector.start(schema, open_schema=open_schema)
 
-    def feed(self, events: EventBatch) -> Found:
+    def _take(self, events: EventBatch) -> Found:
         """Take events; what became final."""
-        seen = seen_by(self._member.active, events, self._options)
-        if not seen.batch.num_rows:
-            return Found()
-        return self._named(self._detector.feed(seen))
+        return self._named(self._detector.feed(events))
 
     def advance(self, watermark: int) -> Found:
         """Move the watermark on, but not past the query's own end; what became final."""
-        return self._named(self._detector.advance(min(watermark, self._member.active.until)))
+        return self._named(self._detector.advance(min(watermark, self._active.until)))
 
     def _named(self, matches: Matches) -> Found:
         return Found.of_one(tuple(m.name for m in self.group.members), matches)
@@ -211,9 +215,9 @@ class WorkloadRun:
                 units.append(old)
                 continue
             if group.sharing is Sharing.SEQUENCES:
-                unit: Unit = SequencesUnit(group, _DRIVEN if driven else 0)
+                unit: Unit = SequencesUnit(group, self.options, _DRIVEN if driven else 0)
             elif group.sharing is Sharing.SUCCESSIONS:
-                unit = SuccessionsUnit(group, _DRIVEN if driven else 0)
+                unit = SuccessionsUnit(group, self.options, _DRIVEN if driven else 0)
             else:
                 unit = OwnUnit(group, self.options, schema, open_schema=open_schema, driven=driven)
             if old is not None:
