@@ -171,13 +171,14 @@ class Bucket(Generic[F]):
         header = self._header()
         detector = self._detector(header)
         header = self._compacted(header, detector)
+        marks = [engine.next_ordinal for engine in detector.engines]
         watermark = self._task.clock.watermark(watermark_ms)
-        matches = detector.advance(watermark)
+        matches = detector.advance(watermark)  # which may make events for later stages
         change = self._task.changed(detector, self._number, orders, watermark)
         if change is not None:
             detector, queries = change
             header = self._rewritten(header, detector, queries)
-        marks = [engine.next_ordinal for engine in detector.engines]
+            marks = [engine.next_ordinal for engine in detector.engines]
         late: pa.Table = self._task.schema.empty_table()
         if arrivals:
             events, late = self._in_time(arrivals, watermark)
