@@ -14,6 +14,17 @@ def window_of(length: Length, no_window: str, findings: Findings) -> Duration | 
 
     `no_window` tells how to have none.
     """
+    return _duration(length, "window", no_window, "WITHIN 10 s", findings)
+
+
+def delay_of(length: Length, no_delay: str, findings: Findings) -> Duration | None:
+    """The delay of a timer, likewise."""
+    return _duration(length, "delay", no_delay, "A @ 10 s", findings)
+
+
+def _duration(
+    length: Length, what: str, without: str, example: str, findings: Findings
+) -> Duration | None:
     check_unit(length.unit, findings)
     unit = None if length.unit is None else length.unit.text
     if isinstance(length.amount, ParameterName):
@@ -21,19 +32,19 @@ def window_of(length: Length, no_window: str, findings: Findings) -> Duration | 
     if length.amount.value is None:
         findings.error(
             "number-too-large",
-            "the window is longer than any time",
+            f"the {what} is longer than any time",
             length.amount.span,
             "too large",
-            help=no_window,
+            help=without,
         )
         return None
     if length.amount.value <= 0:
         findings.error(
-            "window-not-positive",
-            "the window has no length",
+            f"{what}-not-positive",
+            f"the {what} has no length",
             length.amount.span,
             "not more than 0",
-            help="write a length above 0, e.g. WITHIN 10 s",
+            help=f"write a length above 0, e.g. {example}",
         )
     return Duration(length.amount.value, unit)
 

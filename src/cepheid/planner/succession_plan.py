@@ -53,7 +53,8 @@ class SuccessionPlan:
     """What hosts ask of a pattern of successors; `pattern` holds all the rest.
 
     `components` are all atoms, those of exceptions too. `window` is set when a match can last no
-    longer than that (inclusive) from the end of its first event to the end of its last.
+    longer than that (inclusive) from the end of its first event to its own end. `delay` is how much
+    later than its last event a match can end (SPEC C4: lag).
     """
 
     pattern: Pattern
@@ -62,6 +63,7 @@ class SuccessionPlan:
     iterated: frozenset[str]
     window: int | None
     absent: Absent = Absent.FALSE
+    delay: int = 0
 
     @property
     def negations(self) -> tuple[Negation, ...]:
@@ -75,8 +77,13 @@ class SuccessionPlan:
 
     @property
     def length(self) -> int:
-        """The number of components; an iterated one counts for many."""
-        return len(self.components) + len(self.iterated)
+        """The number of components; an iterated or delayed one counts for many."""
+        return len(self.components) + len(self.iterated) + (self.delay > 0)
+
+    @property
+    def fewest(self) -> int:
+        """How many events a match has at least."""
+        return _fewest(self.pattern)
 
     @property
     def is_monotone(self) -> bool:
@@ -111,7 +118,7 @@ def plan_succession(pattern: Pattern) -> SuccessionPlan:
                 atoms.append(node)
             case Within(measure=Measure.LAST_MINUS_FIRST):
                 raise _no_kernel(node, "a window over a whole match of successors")
-            case Filter() | Within() | Union() | Next() | Plus() | Except():
+            case Filter() | Within() | Union() | Next() | Plus() | Except() | Timer():
                 pass
             case _:
                 raise _no_kernel(node)
@@ -119,12 +126,14 @@ def plan_succession(pattern: Pattern) -> SuccessionPlan:
     iterated = frozenset(
         name for node in walk(pattern) if isinstance(node, Plus) for name in bound_variables(node)
     )
+    longest, delay = _longest(pattern), longest_delay(pattern)
     return SuccessionPlan(
         pattern,
         components,
         bound_variables(pattern),
         iterated,
-        _longest(pattern),
+        None if longest is None else longest + delay,
+        delay=delay,
     )
 
 
@@ -154,12 +163,14 @@ def _checked(node: Pattern, check: Callable[[Expression], Expression]) -> Patter
 
 
 def _longest(pattern: Pattern) -> int | None:
-    """How long a match can last at most, if some window spans all of it."""
+    """How long it can be from a match's first event to its last, if some window spans all of it."""
     first, last = _first_variable(pattern), last_variable(pattern)
-    if first is None or first == last:
-        return 0 if isinstance(pattern, Atom) else None
+    if first is None:
+        return None
     node = pattern
-    while not isinstance(node, Atom | Union):
+    while not isinstance(node, Union):
+        if isinstance(node, Atom):
+            return 0
         if isinstance(node, Within) and {node.first, node.second} == {first, last}:
             return length_of(node)
         if isinstance(node, Next | Plus):
@@ -179,7 +190,7 @@ def _first_variable(node: Pattern) -> str | None:
     match node:
         case Atom():
             return node.variable
-        case Filter() | Within() | Except():
+        case Filter() | Within() | Except() | Timer():
             return _first_variable(node.pattern)
         case Next():
             return _first_variable(node.first)
@@ -192,12 +203,40 @@ def last_variable(node: Pattern) -> str | None:
     match node:
         case Atom():
             return node.variable
-        case Filter() | Within() | Except() | Plus():
+        case Filter() | Within() | Except() | Plus() | Timer():
             return last_variable(node.pattern)
         case Next():
             return last_variable(node.second)
         case _:
             return None
+
+
+def longest_delay(node: Pattern) -> int:
+    """How much later than its last event a match can end at most."""
+    match node:
+        case Timer():
+            assert isinstance(node.delay, int)
+            return node.delay + longest_delay(node.pattern)
+        case Next():
+            return longest_delay(node.second)
+        case Filter() | Within() | Except() | Plus():
+            return longest_delay(node.pattern)
+        case Union():
+            return max(map(longest_delay, node.patterns))
+        case _:
+            return 0
+
+
+def _fewest(node: Pattern) -> int:
+    match node:
+        case Next():
+            return _fewest(node.first) + _fewest(node.second)
+        case Filter() | Within() | Except() | Plus() | Timer():
+            return _fewest(node.pattern)
+        case Union():
+            return min(map(_fewest, node.patterns))
+        case _:
+            return 1
 
 
 # -- keys ---------------------------------------------------------------------------------------
@@ -300,5 +339,5 @@ def _no_kernel(node: Pattern, why: str | None = None) -> QueryError:
         "no-kernel",
         f"there is no kernel for {type(node).__name__} among successors"
         + (f": {why}" if why else ""),
-        help="patterns of ; | + and \\ over event types can be run",
+        help="patterns of ; | + @ and \\ over event types can be run",
     )
