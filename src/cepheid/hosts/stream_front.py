@@ -41,16 +41,23 @@ class StreamFront:
         self.position += events.batch.num_rows
         kept = np.empty(len(times) + 1, np.int64)
         late = np.empty(len(times) + 1, np.int64)
-        wanted = np.ones(1, np.int64)
-        count, late_count, self.latest, self.watermark = select_any_order(
-            codes, times, wanted, self.latest, self.watermark, self._lateness, kept, late
-        )
+        count, late_count = self._choose(batch, times, kept, late)
         if late_count:
             self.set_aside.add_late(batch, late[:late_count])
             rows = kept[:count]
             batch = batch.take(pa.array(rows))
             lacks = {name: flags[rows] for name, flags in lacks.items()}
         return EventBatch(batch, lacks, events.open_schema)
+
+    def _choose(
+        self, batch: pa.RecordBatch, times: np.ndarray, kept: np.ndarray, late: np.ndarray
+    ) -> tuple[int, int]:
+        """Write the rows that are in time and those that are late; how many of each."""
+        wanted, codes = np.ones(1, np.int64), np.zeros(len(times), np.int64)
+        count, late_count, self.latest, self.watermark = select_any_order(
+            codes, times, wanted, self.latest, self.watermark, self._lateness, kept, late
+        )
+        return count, late_count
 
     def advance(self, watermark: int) -> None:
         """Move the watermark on."""

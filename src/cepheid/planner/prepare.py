@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import cast
@@ -185,7 +186,7 @@ def _prepare(
         *_in_chains(plan, query),
     )
     found = {name: types[name] for name in needed if name in types}
-    lateness = _lateness(options, domain)
+    lateness = in_time_unit(options.lateness, "lateness", domain)
     return Prepared(bound, optimised, plan, form, options, domain, lateness, needed, found)
 
 
@@ -209,11 +210,11 @@ def time_domain(events: pa.Schema, options: Options) -> TimeDomain:
     return TimeDomain(pa.types.is_timestamp(kind), options.tick_us)
 
 
-def _lateness(options: Options, domain: TimeDomain) -> int:
-    given = options.lateness
+def in_time_unit(given: int | str | timedelta, option: str, domain: TimeDomain) -> int:
+    """A duration that an option gives, in the time column's unit."""
     if isinstance(given, int):
         return given
-    micro = parse_duration(given, "lateness") or 0
+    micro = parse_duration(given, option) or 0
     if domain.is_timestamp:
         return micro
     return domain.resolve(micro, "us")
