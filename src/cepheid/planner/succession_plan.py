@@ -36,6 +36,7 @@ from cepheid.algebra.pattern import (
     with_operands,
 )
 from cepheid.model.errors import QueryError
+from cepheid.model.event_time import MAX_TIME
 from cepheid.planner.sequence_plan import Component, Negation
 
 _OPERATORS = (Next, Plus, Except, Timer, Union)
@@ -118,6 +119,10 @@ def plan_succession(pattern: Pattern) -> SuccessionPlan:
                 atoms.append(node)
             case Within(measure=Measure.LAST_MINUS_FIRST):
                 raise _no_kernel(node, "a window over a whole match of successors")
+            case Timer() if longest_delay(node) > MAX_TIME:
+                raise QueryError.of(
+                    "window-too-large", "the delays add up to more than 36,000 years"
+                )
             case Filter() | Within() | Union() | Next() | Plus() | Except() | Timer():
                 pass
             case _:
