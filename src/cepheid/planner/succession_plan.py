@@ -258,6 +258,8 @@ class Equality:
 def equalities(node: Next | Plus) -> tuple[Equality, ...]:
     """The equalities by which an operator's instances can be indexed."""
     coming = set(bound_variables(node.second if isinstance(node, Next) else node.pattern))
+    # PREV of a variable that a run has not bound yet is no test at all, and no value either.
+    surely = _surely_bound(node.pattern) if isinstance(node, Plus) else frozenset()
     found = []
     for test in conjuncts(node.skip):
         if not isinstance(test, Compare) or test.op != "=":
@@ -265,7 +267,7 @@ def equalities(node: Next | Plus) -> tuple[Equality, ...]:
         for one, other in ((test.left, test.right), (test.right, test.left)):
             if not isinstance(other, Attribute) or other.variable not in coming:
                 continue
-            if isinstance(node, Plus) and isinstance(one, Previous) and one.variable in coming:
+            if isinstance(one, Previous) and one.variable in surely:
                 found.append(Equality(Attribute(one.variable, one.name), other))
             elif isinstance(one, Attribute) and one.variable not in coming:
                 found.append(Equality(one, other))
@@ -273,6 +275,19 @@ def equalities(node: Next | Plus) -> tuple[Equality, ...]:
                 continue
             break
     return tuple(found)
+
+
+def _surely_bound(node: Pattern) -> frozenset[str]:
+    """The variables that every match of a pattern binds."""
+    match node:
+        case Union():
+            return frozenset.intersection(*map(_surely_bound, node.patterns))
+        case Next():
+            return _surely_bound(node.first) | _surely_bound(node.second)
+        case Filter() | Within() | Except() | Plus() | Timer():
+            return _surely_bound(node.pattern)
+        case _:
+            return frozenset(bound_variables(node))
 
 
 def shared_key(plan: SuccessionPlan) -> dict[str, str] | None:
