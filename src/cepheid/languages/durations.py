@@ -14,17 +14,20 @@ def window_of(length: Length, no_window: str, findings: Findings) -> Duration | 
 
     `no_window` tells how to have none.
     """
-    return _duration(length, "window", no_window, "WITHIN 10 s", findings)
+    found = duration_of(length, "window", no_window, findings)
+    if is_nothing(found):
+        findings.error(
+            "window-not-positive",
+            "the window has no length",
+            length.amount.span,
+            "not more than 0",
+            help="write a length above 0, e.g. WITHIN 10 s",
+        )
+    return found
 
 
-def delay_of(length: Length, no_delay: str, findings: Findings) -> Duration | None:
-    """The delay of a timer, likewise."""
-    return _duration(length, "delay", no_delay, "A @ 10 s", findings)
-
-
-def _duration(
-    length: Length, what: str, without: str, example: str, findings: Findings
-) -> Duration | None:
+def duration_of(length: Length, what: str, without: str, findings: Findings) -> Duration | None:
+    """The same for anything that has a length, which need not be positive."""
     check_unit(length.unit, findings)
     unit = None if length.unit is None else length.unit.text
     if isinstance(length.amount, ParameterName):
@@ -38,15 +41,14 @@ def _duration(
             help=without,
         )
         return None
-    if length.amount.value <= 0:
-        findings.error(
-            f"{what}-not-positive",
-            f"the {what} has no length",
-            length.amount.span,
-            "not more than 0",
-            help=f"write a length above 0, e.g. {example}",
-        )
     return Duration(length.amount.value, unit)
+
+
+def is_nothing(duration: Duration | None) -> bool:
+    """Whether a length is known, and not more than 0."""
+    return (
+        duration is not None and not isinstance(duration.amount, Parameter) and duration.amount <= 0
+    )
 
 
 def check_unit(unit: Name | None, findings: Findings) -> None:

@@ -10,7 +10,7 @@ from cepheid.algebra.expression import Duration
 from cepheid.algebra.expression_text import MAX_DEPTH
 from cepheid.algebra.pattern import Pattern, bound_variables
 from cepheid.algebra.query import Output, Program, Query
-from cepheid.languages.durations import delay_of
+from cepheid.languages.durations import duration_of, is_nothing
 from cepheid.languages.findings import Findings, Report
 from cepheid.languages.hierarchy import QueryPlace, check_references, query_names, read_types
 from cepheid.languages.limits import MOST_COMPONENTS, too_deep, too_many_components
@@ -207,7 +207,15 @@ def _bind(
 
 
 def _delay(pattern: syntax.Delayed, findings: Findings) -> Duration:
-    found = delay_of(pattern.delay, "leave @ out to have no delay", findings)
+    found = duration_of(pattern.delay, "delay", "leave @ out to have no delay", findings)
+    if is_nothing(found):
+        findings.error(
+            "delay-not-positive",
+            "the delay has no length",
+            pattern.delay.amount.span,
+            "not more than 0",
+            help="write a length above 0, e.g. A @ 10 s",
+        )
     return Duration(1, None) if found is None else found
 
 
