@@ -94,7 +94,10 @@ SHAPES = {
         WHERE FILTER(x.k = y.k), FILTER(y.k = z.k), y.v <= z.v, (x, z) OCCURS WITHIN 15""",
     "successors without a key": "SELECT * FROM (A x | B y); C z WHERE z.v > 0",
     "runs": "SELECT * FROM A x+; B y WHERE FILTER(PREV(x.k) = x.k), FILTER(x.k = y.k)",
+    "runs alone": "SELECT * FROM A x+ WHERE FILTER(PREV(x.k) = x.k), PREV(x.v) <> x.v",
     "an exception": "SELECT * FROM A x; (B y \\ C n) WHERE FILTER(x.k = y.k), n.k = x.k",
+    "a timer": "SELECT * FROM A x @ 6; B y WHERE FILTER(x.k = y.k)",
+    "silence by a timer": "SELECT * FROM A x @ 6 \\ B n WHERE n.k = x.k",
     "results of successors": """
         QUERY pairs SELECT x.k, y.v FROM A x; B y WHERE FILTER(x.k = y.k)
         SELECT p.k, p.v, z.v AS c FROM pairs p; C z WHERE FILTER(p.k = z.k)""",
@@ -115,7 +118,7 @@ def dense_rows(r: random.Random, size: int = 40) -> list[Row]:
     return rows
 
 
-QUICK = ("two", "negated end", "successors", "an exception")
+QUICK = ("two", "negated end", "successors", "an exception", "silence by a timer")
 """Each shape compiles kernels of its own, for seconds: the others run with the slow tests."""
 
 
@@ -243,6 +246,26 @@ def test_a_worker_that_was_passed_over_reads_only_what_came_since() -> None:
     assert store.read == 4
     stream.batch(rows[1_200:])
     assert streamed(stream) == in_process(query, rows)
+
+
+def test_a_timer_of_a_key_that_has_fallen_silent_fires() -> None:
+    """No event of its bucket comes any more; another worker wakes up with the state alone."""
+    query = "SELECT * FROM A x @ 60 \\ B n WHERE n.k = x.k"
+    stream = SimulatedStream(query, SCHEMA, workers=1, buckets=4)
+    kinds = [("A", 10, 1), ("A", 12, 2), ("B", 40, 2), ("A", 50, 3)]
+    stream.batch(
+        wide([{"event": t, "type": kind, "ts": t, "k": k, "v": 0} for kind, t, k in kinds])
+    )
+    stream.restart()
+    stream.heartbeat(70)
+    assert not stream.matches, "the watermark has to pass the instant"
+    stream.heartbeat(71)
+    assert [(m["x"]["k"], m["start"], m["end"]) for m in stream.matches] == [(1, 10, 70)]
+    stream.restart()
+    stream.heartbeat(500)
+    assert [(m["x"]["k"], m["end"]) for m in stream.matches] == [(1, 70), (3, 110)]
+    stream.heartbeat(100_000)
+    assert stream.segments == 0, "nothing is kept once everything is too old"
 
 
 def test_late_events_are_set_aside_once_and_the_others_used() -> None:

@@ -13,6 +13,7 @@ class RandomQuery:
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
+        self._delays = random.Random(seed)
         self._names = 0
         self.iterated: list[str] = []
         self.variables: list[str] = []
@@ -30,6 +31,13 @@ class RandomQuery:
         return f"{self._random.choice(TYPES)} {name}"
 
     def _pattern(self, operators: int) -> str:
+        return self._delayed(self._undelayed(operators))
+
+    def _delayed(self, pattern: str) -> str:
+        choose = self._delays
+        return f"({pattern}) @ {choose.randint(1, 5)}" if choose.random() < 0.12 else pattern
+
+    def _undelayed(self, operators: int) -> str:
         if operators == 0:
             return self._leaf()
         kind = self._random.choices((";", "|", "+", "\\"), (6, 2, 2, 2))[0]
@@ -43,8 +51,8 @@ class RandomQuery:
             case "\\":
                 first = self._pattern(left)
                 before = len(self.variables)
-                second = self._leaf()
-                exception = self._leaf()
+                second = self._delayed(self._leaf())
+                exception = self._delayed(self._leaf())
                 self.negated.append(self.variables.pop())
                 assert len(self.variables) > before
                 return f"(({first}) ; (({second}) \\ ({exception})))"

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import cepheid
-from cepheid.algebra.pattern import Except, Next, Plus, Union, walk
+from cepheid.algebra.pattern import Except, Next, Plus, Timer, Union, walk
 from cepheid.model.errors import QueryError
 from cepheid.planner.compiled_query import CompiledQuery
 from tests.laws.succession_queries import TYPES, RandomQuery
@@ -38,7 +38,7 @@ def shapes() -> list[CompiledQuery]:
         except QueryError:
             continue  # a condition out of reach, a window under a union, ...
         kinds = {type(node) for node in walk(compiled.query.pattern)}
-        if kinds & {Next, Plus, Union, Except}:
+        if kinds & {Next, Plus, Union, Except, Timer}:
             found.append(compiled)
     return found
 
@@ -98,4 +98,4 @@ def test_the_shapes_hold_every_operator() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         kinds = Counter(type(n) for q in QUERIES for n in walk(q.query.pattern))
-    assert all(kinds[kind] >= SHAPES // 16 for kind in (Next, Plus, Union, Except))
+    assert all(kinds[kind] >= SHAPES // 16 for kind in (Next, Plus, Union, Except, Timer))

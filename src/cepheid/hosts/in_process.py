@@ -12,6 +12,7 @@ from cepheid.algebra.query import Query
 from cepheid.hosts.batch_schema import check_batch_schema
 from cepheid.hosts.derived_events import DerivedEvents, derived_events, with_derived
 from cepheid.hosts.ingest import EventBatch, event_batches
+from cepheid.hosts.input_front import InputFront, inputs_of
 from cepheid.hosts.live_engine import BEGINNING, END_OF_TIME, LiveEngine
 from cepheid.hosts.matches import Matches
 from cepheid.hosts.registered_events import registered_events
@@ -23,7 +24,7 @@ from cepheid.model.errors import OptionError, QueryError, StateError
 from cepheid.model.options import Options, make_options
 from cepheid.planner.chain_plan import Chain
 from cepheid.planner.compiled_query import CompiledQuery, compile_text
-from cepheid.planner.prepare import Prepared, prepare
+from cepheid.planner.prepare import Prepared, in_time_unit, prepare
 from cepheid.planner.registered_sources import Registrations, registrations_of
 
 _DRIVEN_FROM_OUTSIDE = END_OF_TIME
@@ -65,6 +66,9 @@ class Detector:
         self._stages = query.stages(options)
         self._engines: list[LiveEngine] = []
         self._front: StreamFront | None = None
+        self._inputs: InputFront | None = None
+        if options.policy == "guaranteed":
+            self._inputs = InputFront(options, inputs_of(self._stages, options.inputs))
         self._told_watermark = BEGINNING
 
     @classmethod
@@ -100,6 +104,22 @@ class Detector:
         self._told_watermark = max(self._told_watermark, time)
         return self._advance(time) if self._engines else self._nothing()
 
+    def heartbeat(self, source: str, time: Any) -> Matches:
+        """Say that an input brings nothing before `time` any more; what this makes final.
+
+        Inputs are those of policy="guaranteed" (docs/semantics.md#guaranteed-detection).
+        """
+        if self._inputs is None:
+            raise OptionError.of(
+                "no-inputs",
+                "without inputs there is nobody to send a heartbeat",
+                help='give policy="guaranteed", or move time on with advance()',
+            )
+        self._inputs.heartbeat(source, as_time(time))
+        if not self._engines:
+            return self._nothing()
+        return self._through_stages(None, self._inputs.watermark)
+
     def close(self) -> Matches:
         """End of input: deadlines after the last event pass (unless close_at_end=False)."""
         if not self._engines or not self.options.close_at_end:
@@ -120,7 +140,7 @@ class Detector:
     def watermark(self) -> int:
         """No event before this time can still be used."""
         if not self._engines:
-            return self._told_watermark
+            return self._told_watermark if self._inputs is None else self._inputs.watermark
         return self._front.watermark if self._front else self._engines[-1].watermark
 
     @property
@@ -159,8 +179,9 @@ class Detector:
                     "quarantined": engine.set_aside.quarantined.count,
                 }
             )
-        if self._front is not None:
-            header["front"] = self._front.state()
+        front = self._inputs or self._front
+        if front is not None:
+            header["front"] = front.state()
         return pack(header, parts)
 
     @classmethod
@@ -180,6 +201,8 @@ class Detector:
             )
         self._told_watermark = header["told"]
         if not parts:
+            if self._inputs is not None:
+                self._inputs.set_state(header["front"])
             return
         for number, (part, stage) in enumerate(zip(parts, header["stages"], strict=True)):
             events, positions = read_events(part)
@@ -209,6 +232,8 @@ class Detector:
         }
         if o.cap is not None or o.failures:  # else as it was, so that older snapshots are known
             identity["successors"] = [o.cap, o.failures]
+        if self._inputs is not None:
+            identity["inputs"] = [*self._inputs.inputs, str(o.input_timeout)]
         return identity
 
     # -- for hosts that keep the state themselves ------------------------------------------------
@@ -264,7 +289,7 @@ class Detector:
         chained = len(self._stages) > 1
         for number, stage in enumerate(self._stages):
             prepared = self._prepared(stage, schema, open_schema or chained)
-            driven = chained or self._driven
+            driven = chained or self._driven or self._inputs is not None
             self._engines.append(
                 _kind_of(prepared, may_last=number > 0)(
                     prepared,
@@ -272,9 +297,17 @@ class Detector:
                     first_events=self._first_events if number == 0 else None,
                 )
             )
-            if number == 0 and chained:
+            if number == 0 and self._inputs is not None:
+                self._front = self._inputs
+                timeout = self.options.input_timeout
+                if timeout is not None:
+                    domain = prepared.domain
+                    self._inputs.timeout = in_time_unit(timeout, "input_timeout", domain)
+            elif number == 0 and chained:
                 lateness = _DRIVEN_FROM_OUTSIDE if self._driven else prepared.lateness
                 self._front = StreamFront(self.options, lateness)
+        if self._inputs is not None:
+            self._through_stages(None, self._inputs.watermark)
         if self._told_watermark > BEGINNING:
             self._advance(self._told_watermark)
 
@@ -297,7 +330,7 @@ class Detector:
         if self._front is None:
             return self._engines[0].advance(time)
         self._front.advance(time)
-        return self._through_stages(None, time)
+        return self._through_stages(None, self._front.watermark)
 
     def _through_stages(self, events: EventBatch | None, watermark: int) -> Matches:
         """Each stage sees the events and what the stages before it derived, then the watermark."""

@@ -240,7 +240,8 @@ class Matches:
             if 2 * events.size < of.rows and not (by_content and of.ties):
                 of, events = of.narrowed(events)
                 if isinstance(index, Chains):
-                    index = Chains(index.ends, np.column_stack([index.rows[:, 0], events]))
+                    rows = np.column_stack([index.rows[:, 0], events])
+                    index = Chains(index.ends, rows, index.delays)
                 else:
                     index = events
             if of is not view:  # pieces of one run share their events

@@ -23,7 +23,6 @@ from cepheid.hosts.succession_engine import LiveSuccessions, column_of_key
 from cepheid.kernels.dispatch import lists_of
 from cepheid.kernels.handing_out import by_query
 from cepheid.kernels.succession import Touches
-from cepheid.kernels.touches import chosen_lists
 from cepheid.planner.chains import Chains
 from cepheid.planner.match_schema import MatchForm, scalar_type
 from cepheid.planner.prepare import Prepared
@@ -40,7 +39,7 @@ from cepheid.planner.succession_layout import SuccessionLayout
 class RunningQuery:
     """A query, and the part of the stream it is for.
 
-    It gets the matches whose first event ends at or after `since`, and whose events all end before
+    It gets the matches whose first event ends at or after `since`, and which end themselves before
     `until`. One that joins a running engine knows earlier events only if others wanted them, too:
     `since` should be later than the engine's `latest` then.
     """
@@ -157,13 +156,16 @@ class SharedSuccessionEngine(LiveSuccessions):
 
     def _found(self, chains: Chains, roots: np.ndarray, view: View) -> list[Piece]:
         """Hand each query the matches of its root; `feed` and `advance` deliver them."""
-        matches, events, ends, rows = by_query(
-            chains.ends, chains.rows, roots, *self._queries_of, *self._names
+        given = np.zeros(len(chains), np.int64) if chains.delays is None else chains.delays
+        matches, events, ends, rows, delays = by_query(
+            chains.ends, chains.rows, roots, given, *self._queries_of, *self._names
         )
         for number in np.flatnonzero(np.diff(matches)).tolist():
+            some = slice(matches[number], matches[number + 1])
             own = Chains(
-                ends[matches[number] : matches[number + 1]],
+                ends[some],
                 rows[events[number] : events[number + 1]],
+                None if chains.delays is None else delays[some],
             )
             query = self.queries[number]
             if not query.takes_all:
@@ -174,10 +176,11 @@ class SharedSuccessionEngine(LiveSuccessions):
     def _within(self, query: RunningQuery, chains: Chains) -> Chains:
         """The matches that lie in the query's part of the stream."""
         first, last = chains.rows[chains.begins, 1], chains.rows[chains.ends - 1, 1]
-        fits = (self._live.ends(first) >= query.since) & (self._live.ends(last) < query.until)
-        starts = np.append(0, chains.ends)
-        starts, places = chosen_lists(starts, np.arange(len(chains.rows)), np.flatnonzero(fits))
-        return Chains(starts[1:], chains.rows[places])
+        ends = self._live.ends(last)
+        if chains.delays is not None:
+            ends = ends + chains.delays
+        fits = (self._live.ends(first) >= query.since) & (ends < query.until)
+        return chains.chosen(np.flatnonzero(fits))
 
     def _delivered(self) -> list[Matches]:
         if self._nothing is None or self._told is not self.form.events:

@@ -17,6 +17,7 @@ from cepheid.planner.registered_sources import registrations_of
 
 def detect_spark(events: Any, query: CompiledQuery, options: Options) -> Any:
     """The matches in a Spark DataFrame: a lazy one for a batch, a streaming one for a stream."""
+    _refuse_guaranteed(options)
     events, options = _registered(events, query, with_statistics(options))
     if getattr(events, "isStreaming", False):
         from cepheid.hosts.spark_streaming import detect_stream  # noqa: PLC0415 (loads more)
@@ -47,6 +48,7 @@ def detect_workload_spark(events: Any, workload: Workload, control: Any = None) 
 
 def scan_spark(spark: Any, path: Any, query: CompiledQuery, options: Options) -> Any:
     """The matches in event files, found by tasks that each read a slice of time: lazy."""
+    _refuse_guaranteed(options)
     return _scan_plan(spark, path, query, with_statistics(options)).matches()
 
 
@@ -60,6 +62,7 @@ def explain_spark(
     """
     compiled = compile_text(query) if isinstance(query, str) else query
     chosen = make_options(options)
+    _refuse_guaranteed(chosen)
     if spark is not None:
         return _scan_plan(spark, events, compiled, chosen).explain()
     events, chosen = _registered(events, compiled, chosen)
@@ -68,6 +71,16 @@ def explain_spark(
 
         return plan_stream(events, compiled, chosen).explain()
     return plan_batch(events, compiled, chosen).explain()
+
+
+def _refuse_guaranteed(options: Options) -> None:
+    if options.policy == "guaranteed":
+        raise OptionError.of(
+            "guaranteed-on-spark",
+            'policy="guaranteed" runs in process only: on Spark the watermark is Spark\'s, the '
+            "latest time of all inputs together less the lateness",
+            help="give lateness= there, or feed a cepheid.Detector",
+        )
 
 
 def _registered(events: Any, query: CompiledQuery, options: Options) -> tuple[Any, Options]:

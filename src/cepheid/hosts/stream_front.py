@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from cepheid.hosts.ingest import EventBatch
 from cepheid.hosts.set_aside import SetAside, event_times
@@ -51,15 +52,22 @@ class StreamFront:
         self.position += events.batch.num_rows
         kept = np.empty(len(times) + 1, np.int64)
         late = np.empty(len(times) + 1, np.int64)
-        wanted = np.ones(1, np.int64)
-        count, late_count, self.latest, self.watermark = select_any_order(
-            codes, times, wanted, self.latest, self.watermark, self._lateness, kept, late
-        )
+        count, late_count = self._choose(batch, times, kept, late)
         accepted = EventBatch(batch, lacks, events.open_schema, arrived)
         if late_count:
             self.set_aside.add_late(batch, late[:late_count])
             return accepted.only(kept[:count])
         return accepted
+
+    def _choose(
+        self, batch: pa.RecordBatch, times: np.ndarray, kept: np.ndarray, late: np.ndarray
+    ) -> tuple[int, int]:
+        """Write the rows that are in time and those that are late; how many of each."""
+        wanted, codes = np.ones(1, np.int64), np.zeros(len(times), np.int64)
+        count, late_count, self.latest, self.watermark = select_any_order(
+            codes, times, wanted, self.latest, self.watermark, self._lateness, kept, late
+        )
+        return count, late_count
 
     def advance(self, watermark: int) -> None:
         """Move the watermark on."""

@@ -120,9 +120,9 @@ def route(program: PreparedProgram, events: pa.Schema, buckets: int | None) -> R
         if not program.is_chained and not _needs_others(program.stages[0].plan):
             return Routing(wanted, None, by_instant=True)
         return Routing(1, None, reason=key.reason)
-    is_lone = any(stage.plan.length == 1 for stage in program.stages)
+    is_lone = any(_may_be_alone(stage.plan) for stage in program.stages)
     derived = tuple(stage.query.event_type for stage in program.stages[:-1])
-    makes_lone = any(stage.plan.length == 1 for stage in program.stages[:-1])
+    makes_lone = any(_may_be_alone(stage.plan) for stage in program.stages[:-1])
     if makes_lone and any(events.field(n).nullable for a in key.groups() for n in a):
         reason = "a stage hands on the key of single events, which may be null"
         return Routing(1, None, reason=reason)
@@ -145,6 +145,11 @@ def route(program: PreparedProgram, events: pa.Schema, buckets: int | None) -> R
 def _needs_others(plan: SequencePlan | SuccessionPlan) -> bool:
     """Whether a match depends on more than one event."""
     return plan.length > 1 or bool(plan.negations)
+
+
+def _may_be_alone(plan: SequencePlan | SuccessionPlan) -> bool:
+    """Whether an event can be a match by itself, so that it needs no key: a run of one, a timer."""
+    return plan.fewest == 1 if isinstance(plan, SuccessionPlan) else plan.length == 1
 
 
 def _may_lack_key(

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from cepheid.algebra.expression import ScalarType
 from cepheid.hosts.event_columns import EventColumns
-from cepheid.hosts.live_engine import LiveEngine, LiveEvents, too_many_instances
+from cepheid.hosts.live_engine import END_OF_TIME, LiveEngine, LiveEvents, too_many_instances
 from cepheid.hosts.live_facts import LiveFacts
 from cepheid.hosts.matches import Piece
 from cepheid.hosts.set_aside import event_starts, event_times
@@ -58,8 +58,11 @@ class LiveSuccessions(LiveEvents):
         return self._succession.instances
 
     def next_deadline(self) -> int | None:
-        """The earliest watermark that would let a held event in."""
-        return int(self._live.ends(self._held).min()) + 1 if len(self._held) else None
+        """The earliest watermark that would let a held event in, or a timer's instant."""
+        soonest = self._succession.next_instant
+        if len(self._held):
+            soonest = min(soonest, int(self._live.ends(self._held).min()))
+        return soonest + 1 if soonest < END_OF_TIME else None
 
     def horizon(self) -> int | None:
         """Events up to this time matter no more; None when that is never so."""
@@ -193,11 +196,11 @@ class LiveSuccessions(LiveEvents):
     def _process(self, first_new: int) -> list[Piece]:
         new = np.arange(first_new, self._ordinal)
         waiting = np.concatenate([self._held, new]) if len(self._held) else new
-        if not len(waiting):
+        self._processed_to = self.watermark
+        if not len(waiting) and self._succession.next_instant >= self.watermark:
             return []
         ready = self._live.ends(waiting) < self.watermark
         self._held = waiting[~ready]
-        self._processed_to = self.watermark
         return self._run_ordinals(self._in_order(waiting[ready]))
 
     def _in_order(self, ordinals: np.ndarray) -> np.ndarray:
@@ -210,17 +213,21 @@ class LiveSuccessions(LiveEvents):
         return ordinals[np.lexsort((ordinals, self._live.starts(ordinals), ends))]
 
     def _run_ordinals(self, ordinals: np.ndarray, *, emit: bool = True) -> list[Piece]:
-        if not len(ordinals):
+        until = self._processed_to
+        if not len(ordinals) and self._succession.next_instant >= until:
             return []
         view = View(list(self._chunks))
         pieces: list[Piece] = []
 
-        def deliver(ends: np.ndarray, rows: np.ndarray, roots: np.ndarray) -> None:
+        def deliver(
+            ends: np.ndarray, rows: np.ndarray, roots: np.ndarray, delays: np.ndarray
+        ) -> None:
             if emit:
-                pieces.extend(self._found(Chains(ends, rows), roots, view))
+                later = delays if delays.any() else None
+                pieces.extend(self._found(Chains(ends, rows, later), roots, view))
 
         self._succession.run(
-            self._events(), ordinals, self._constants, deliver, self._touches(ordinals)
+            self._events(), ordinals, until, self._constants, deliver, self._touches(ordinals)
         )
         if self._succession.instances > self.options.limits.live_events:
             raise too_many_instances(self._succession.instances)
@@ -239,8 +246,11 @@ class LiveSuccessions(LiveEvents):
 
     def _prune(self) -> None:
         """Let go of the events that are older than every instance."""
-        if not self._chunks or self._live_rows < 2 * self._looked_at + _SPARE_ROWS:
-            return  # looking costs as much as there is alive: it pays when that has doubled
+        if not self._chunks:
+            return
+        # Looking costs as much as there is alive: it pays when that has doubled, or all is over.
+        if self._live_rows < 2 * self._looked_at + _SPARE_ROWS and not self._is_over():
+            return
         earliest = self._succession.upkeep(self._events(), self._processed_to)
         if len(self._held):
             earliest = min(earliest, int(self._live.ends(self._held).min()))
@@ -251,6 +261,13 @@ class LiveSuccessions(LiveEvents):
         for chunk in self._chunks[:-2]:
             chunk.shrink()
         self._looked_at = self._live_rows
+
+    def _is_over(self) -> bool:
+        """Whether every live event is older than all windows."""
+        window = self.prepared.plan.retention
+        if window is None or self._chunks[-1].last_time + window > self.watermark:
+            return False
+        return max(chunk.last_time for chunk in self._chunks) + window <= self.watermark
 
 
 class SuccessionEngine(LiveSuccessions, LiveEngine):

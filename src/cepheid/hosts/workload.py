@@ -69,6 +69,12 @@ class Workload:
     ) -> None:
         """Queries by name, or without names; options as for `cepheid.detect`."""
         self.options: Options = make_options(options)
+        if self.options.policy == "guaranteed":
+            raise OptionError.of(
+                "guaranteed-in-workload",
+                "a workload moves time on by lateness=, not by what each input has told",
+                help='leave out policy="guaranteed", or run the query in a Detector',
+            )
         self._entries: dict[str, Entry] = {}
         self._members: list[Member] = []
         self._run: WorkloadRun | None = None

@@ -8,13 +8,14 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def by_query(  # type: ignore[no-untyped-def]
-    ends, rows, roots, query_starts, queries, name_starts, names
+    ends, rows, roots, delays, query_starts, queries, name_starts, names
 ):
     """Chains of rows [variable, event] for each query, in its own names of the variables.
 
     Operator r is the root of queries[query_starts[r] : query_starts[r + 1]]; query q calls variable
     v names[name_starts[q] + v]. Negative numbers tell of failures (match_nodes.failed). Returns
-    where each query's matches and rows begin, the ends, counted from there, and the rows.
+    where each query's matches and rows begin, the ends, counted from there, the rows, and how long
+    after its last event each match ends.
     """
     count = name_starts.shape[0] - 1
     match_starts = np.zeros(count + 1, np.int64)
@@ -30,6 +31,7 @@ def by_query(  # type: ignore[no-untyped-def]
         row_starts[q + 1] += row_starts[q]
     own_ends = np.empty(match_starts[count], np.int64)
     own_rows = np.empty((row_starts[count], 2), np.int64)
+    own_delays = np.empty(match_starts[count], np.int64)
     next_match = match_starts.copy()
     next_row = row_starts.copy()
     begin = 0
@@ -48,6 +50,7 @@ def by_query(  # type: ignore[no-untyped-def]
                 place += 1
             next_row[q] = place
             own_ends[next_match[q]] = place - row_starts[q]
+            own_delays[next_match[q]] = delays[m]
             next_match[q] += 1
         begin = ends[m]
-    return match_starts, row_starts, own_ends, own_rows
+    return match_starts, row_starts, own_ends, own_rows, own_delays

@@ -10,8 +10,12 @@ Arrays of int64 with a row each:
   found      [node, start, length, hash]           what operators found among events of one end
   waiting    [node, end, next, taken, deadline, length, hash, operator]    next also links free rows
   lists      [first, last]                         rows of `waiting`, by hash
+  queues     [first, last]                         the same, of one timer each: the first due first
   witnesses  [node, start, end, last start, next]  exceptions, the latest first
 Facts of an event `e` are columns of `facts`: its mask, end and start, then what conditions read.
+
+A timer adds an instant to a match (SPEC A1.3). Its node names the event before it, and instead of a
+variable how long after the end of that event it is: INSTANT + delay, lower than any variable.
 """
 
 from __future__ import annotations
@@ -43,6 +47,10 @@ NULL_INT = -(2**63)
 NO_KEY = NULL_INT
 """The hash of an undefined value: it equals nothing."""
 
+INSTANT = -(2**62)
+NO_INSTANT = INSTANT // 2
+"""What stands below this in place of a variable is an instant."""
+
 ALIVE, USED, FREE = range(3)
 """Counts of waiting rows: that wait, that were ever used, and the first free one."""
 
@@ -71,7 +79,7 @@ def latest(nodes, node, variable):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def length_of(nodes, node):  # type: ignore[no-untyped-def]
-    """How many events a match has."""
+    """How many nodes a match has."""
     length = 0
     while node >= 0:
         length += 1
@@ -91,7 +99,8 @@ def joined(nodes, count, first, second, shift):  # type: ignore[no-untyped-def]
     node = second
     while node >= 0:
         nodes[place, 0] = place - 1 if place > count else first
-        nodes[place, 1] = nodes[node, 1] + shift
+        variable = nodes[node, 1]
+        nodes[place, 1] = variable + shift if variable > NO_INSTANT else variable
         nodes[place, 2] = nodes[node, 2]
         place -= 1
         node = nodes[node, 0]
@@ -103,7 +112,8 @@ def renamed(nodes, count, node, names, at):  # type: ignore[no-untyped-def]
     """A copy of a match whose variable v is called names[at + v]; as `joined`."""
     last = joined(nodes, count, -1, node, 0)
     for each in range(count, last + 1):
-        nodes[each, 1] = names[at + nodes[each, 1]]
+        if nodes[each, 1] > NO_INSTANT:
+            nodes[each, 1] = names[at + nodes[each, 1]]
     return last
 
 
@@ -115,11 +125,35 @@ def failed(nodes, count, node, fatal):  # type: ignore[no-untyped-def]
     """
     copy = joined(nodes, count, -1, node, 0)
     for each in range(count, copy + 1):
-        nodes[each, 1] = -2 - nodes[each, 1]
+        if nodes[each, 1] > NO_INSTANT:
+            nodes[each, 1] = -2 - nodes[each, 1]
     nodes[copy + 1, 0] = copy
     nodes[copy + 1, 1] = -1
     nodes[copy + 1, 2] = nodes[fatal, 2]
-    return copy + 1
+    if nodes[fatal, 1] > NO_INSTANT:
+        return copy + 1
+    nodes[copy + 2, 0] = copy + 1
+    nodes[copy + 2, 1] = nodes[fatal, 1]
+    nodes[copy + 2, 2] = nodes[fatal, 2]
+    return copy + 2
+
+
+@njit(cache=True, nogil=True)
+def last_stamps(nodes, node, facts, base):  # type: ignore[no-untyped-def]
+    """End and start of what a match ends with: its last event, or the instant after it."""
+    event = nodes[node, 2] - base
+    if nodes[node, 1] > NO_INSTANT:
+        return facts[END, event], facts[START, event]
+    instant = facts[END, event] + (nodes[node, 1] - INSTANT)
+    return instant, instant
+
+
+@njit(cache=True, nogil=True)
+def first_start(nodes, node, facts, base):  # type: ignore[no-untyped-def]
+    """The start of a match's first event."""
+    while nodes[node, 0] >= 0:
+        node = nodes[node, 0]
+    return facts[START, nodes[node, 2] - base]
 
 
 @njit(cache=True, nogil=True)
@@ -131,10 +165,12 @@ def order_of(nodes, one, other, facts, base):  # type: ignore[no-untyped-def]
     while one >= 0 and other >= 0:
         if one == other:
             return 0
-        e, f = nodes[one, 2] - base, nodes[other, 2] - base
-        for stamp in (END, START):
-            if facts[stamp, e] != facts[stamp, f]:
-                return -1 if facts[stamp, e] < facts[stamp, f] else 1
+        end, start = last_stamps(nodes, one, facts, base)
+        other_end, other_start = last_stamps(nodes, other, facts, base)
+        if end != other_end:
+            return -1 if end < other_end else 1
+        if start != other_start:
+            return -1 if start < other_start else 1
         one, other = nodes[one, 0], nodes[other, 0]
     if one >= 0:
         return -1
@@ -180,29 +216,45 @@ def output_of(nodes, found, operators, spans, visited, seen):  # type: ignore[no
         if operators[root, FLAGS] & ROOT:
             for x in range(spans[root, 0], spans[root, 1]):
                 matches += 1
-                rows += length_of(nodes, found[x, 0])
+                rows += _events_of(nodes, found[x, 0])
     return matches, rows
+
+
+@njit(cache=True, nogil=True)
+def _events_of(nodes, node):  # type: ignore[no-untyped-def]
+    """How many events a match has, without instants."""
+    events = 0
+    while node >= 0:
+        events += nodes[node, 1] > NO_INSTANT
+        node = nodes[node, 0]
+    return events
 
 
 @njit(cache=True, nogil=True)
 def write_out(  # type: ignore[no-untyped-def]
     nodes, found, operators, spans, visited, seen, out, out_ends, matches, rows
 ):
-    """Add them to the output, each from its first to its last event; there must be room."""
+    """Add them to the output, each from its first to its last event; there must be room.
+
+    Instants are left out; what tells of one is how long after its last event a match ends.
+    """
     for at in range(seen):
         root = visited[at]
         if operators[root, FLAGS] & ROOT:
             for x in range(spans[root, 0], spans[root, 1]):
                 node = found[x, 0]
-                rows += length_of(nodes, node)
+                rows += _events_of(nodes, node)
                 out_ends[matches, 0] = rows
                 out_ends[matches, 1] = root
+                last = nodes[node, 1]
+                out_ends[matches, 2] = last - INSTANT if last < NO_INSTANT else 0
                 matches += 1
                 place = rows - 1
                 while node >= 0:
-                    out[place, 0] = nodes[node, 1]
-                    out[place, 1] = nodes[node, 2]
-                    place -= 1
+                    if nodes[node, 1] > NO_INSTANT:
+                        out[place, 0] = nodes[node, 1]
+                        out[place, 1] = nodes[node, 2]
+                        place -= 1
                     node = nodes[node, 0]
 
 
@@ -231,6 +283,31 @@ def whole(value):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def admit(waiting, lists, counts, operator, code, node, end, deadline, length):  # type: ignore[no-untyped-def]
     """Let a match wait at the end of its list; there must be room."""
+    row = _new_row(waiting, counts, operator, node, end, deadline, length)
+    waiting[row, HASH] = code
+    _append(waiting, lists, code & (lists.shape[0] - 1), row)
+
+
+@njit(cache=True, nogil=True)
+def schedule(waiting, queues, counts, queue, operator, node, end, due, length):  # type: ignore[no-untyped-def]
+    """Let a match wait for a timer's instant, behind those that came before it."""
+    row = _new_row(waiting, counts, operator, node, end, due, length)
+    waiting[row, HASH] = 0
+    _append(waiting, queues, queue, row)
+
+
+@njit(cache=True, nogil=True)
+def earliest_due(waiting, queues):  # type: ignore[no-untyped-def]
+    """The next instant of any timer."""
+    due = np.int64(2**62)
+    for queue in range(queues.shape[0]):
+        if queues[queue, 0] >= 0:
+            due = min(due, waiting[queues[queue, 0], DEADLINE])
+    return due
+
+
+@njit(cache=True, nogil=True)
+def _new_row(waiting, counts, operator, node, end, deadline, length):  # type: ignore[no-untyped-def]
     row = counts[FREE]
     if row >= 0:
         counts[FREE] = waiting[row, NEXT]
@@ -243,9 +320,8 @@ def admit(waiting, lists, counts, operator, code, node, end, deadline, length): 
     waiting[row, TAKEN] = -1
     waiting[row, DEADLINE] = deadline
     waiting[row, LENGTH] = length
-    waiting[row, HASH] = code
     waiting[row, OPERATOR] = operator
-    _append(waiting, lists, code & (lists.shape[0] - 1), row)
+    return row
 
 
 @njit(cache=True, nogil=True)

@@ -93,6 +93,47 @@ def select_any_order(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def select_by_input(  # type: ignore[no-untyped-def]
+    inputs, times, last, silent, latest, watermark, timeout, selected, late
+):
+    """The same where each input is in order: the watermark is the least of their `last` times.
+
+    inputs[i] is the input of row i, -1 for none. A silent one is waited for up to `timeout`;
+    `silent` has for each input whether it is so now, and how often it has become so.
+    """
+    count = 0
+    late_count = 0
+    for i in range(times.shape[0]):
+        now = times[i]
+        of = inputs[i]
+        if of >= 0:
+            last[of] = max(last[of], now)
+            silent[of, 0] &= last[of] < watermark
+        if now < watermark:
+            late[late_count] = i
+            late_count += 1
+            continue
+        latest = max(latest, now)
+        watermark = max(watermark, moved_on(last, silent, latest - timeout))
+        selected[count] = i
+        count += 1
+    return count, late_count, latest, watermark
+
+
+@njit(cache=True, nogil=True)
+def moved_on(last, silent, bound):  # type: ignore[no-untyped-def]
+    """The least of the last times, or `bound` where that is later: then some are silent."""
+    least = last.min()
+    if least >= bound:
+        return least
+    for of in range(last.shape[0]):
+        if last[of] < bound:
+            silent[of, 1] += 1 - silent[of, 0]
+            silent[of, 0] = 1
+    return bound
+
+
+@njit(cache=True, nogil=True)
 def _take(values, selected, out):  # type: ignore[no-untyped-def]
     for j in range(selected.shape[0]):
         out[j] = values[np.uint64(selected[j])]

@@ -11,6 +11,7 @@ import numpy as np
 from cepheid.kernels.compiled import load
 from cepheid.kernels.match_nodes import (
     ALIVE,
+    END,
     FREE,
     WAITING_WIDTH,
     close_ranks,
@@ -26,6 +27,8 @@ from cepheid.kernels.succession_run import (
     COUNTERS,
     COUNTS,
     DONE,
+    DUE,
+    FAR,
     MATCHES,
     NEEDED,
     NODES,
@@ -79,10 +82,10 @@ class Touches:
     atoms: np.ndarray
 
 
-Deliver = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
+Deliver = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], None]
 """Takes `ends` (one past each match's last row), rows [variable, event], and each match's root.
 
-They are copies of their own.
+Last comes how long after its last event each match ends. They are copies of their own.
 """
 
 
@@ -102,6 +105,8 @@ class Succession:
         self._control = np.zeros(COUNTS + 3, np.int64)
         self._counts = self._control[COUNTS:]
         self._counts[FREE] = -1
+        self._control[DUE] = FAR
+        self._queues = np.full((len(self._table.timers), 2), -1, np.int64)
         self._spans = np.zeros((operators, 2), np.int64)
         self._heads = np.full(operators, -1, np.int64)
         self._active = np.zeros((operators >> 6) + 1, np.uint64)
@@ -110,7 +115,7 @@ class Succession:
         self._nodes, self._found = _rows(3), _rows(4)
         self._waiting, self._witnesses = _rows(WAITING_WIDTH), _rows(5)
         self._lists = np.full((_FIRST_LISTS, 2), -1, np.int64)
-        self._out, self._out_ends = _rows(2), _rows(2)
+        self._out, self._out_ends = _rows(2), _rows(3)
         self._upkeep_at = _FIRST_UPKEEP
 
     @property
@@ -118,16 +123,23 @@ class Succession:
         """How many partial matches wait."""
         return int(self._counts[ALIVE])
 
+    @property
+    def next_instant(self) -> int:
+        """When the next timer fires, as far as is known; FAR when none is set."""
+        return int(self._control[DUE])
+
     def run(
         self,
         events: Events,
         order: np.ndarray,
+        until: int,
         constants: Constants,
         deliver: Deliver,
         touches: Touches | None = None,
     ) -> None:
         """Work on events in the stable order, whole sets of one end; matches go to `deliver`.
 
+        The events are all that end before `until` and are new; timers fire up to there.
         `touches` tell the atoms of each event of `order`; without it bit a of the mask stands for
         atom a.
         """
@@ -143,11 +155,13 @@ class Succession:
                 self._table.rows,
                 self._table.extra,
                 self._table.users,
+                self._table.timers,
                 order,
                 starts,
                 touched,
                 begin,
                 len(order),
+                until,
                 events.base,
                 events.facts,
                 events.numbers,
@@ -160,6 +174,7 @@ class Succession:
                 self._control,
                 self._spans,
                 self._heads,
+                self._queues,
                 self._active,
                 self._groups,
                 self._visited,
@@ -175,13 +190,16 @@ class Succession:
                 self._make_room()
                 continue
             if status == UPKEEP:
-                self.upkeep(events, int(events.facts[1, order[begin] - events.base]))
+                now = self.next_instant
+                if begin < len(order):
+                    now = min(now, int(events.facts[END, order[begin] - events.base]))
+                self.upkeep(events, now)
                 self._upkeep_at = max(_FIRST_UPKEEP, 2 * int(self._control[NODES]))
                 continue
             matches, rows = int(self._control[MATCHES]), int(self._control[ROWS])
             if matches:
-                ends, roots = self._out_ends[:matches].T.copy()
-                deliver(ends, self._out[:rows].copy(), roots)
+                ends, roots, delays = self._out_ends[:matches].T.copy()
+                deliver(ends, self._out[:rows].copy(), roots, delays)
             self._control[MATCHES] = self._control[ROWS] = 0
             if status == DONE:
                 return
@@ -212,30 +230,38 @@ class Succession:
         """Give back what nothing can need after `now`; the earliest end of an event still held."""
         count = int(self._control[NODES])
         marks = np.zeros(count, np.bool_)
-        held = mark_waiting(
-            self._nodes,
-            marks,
-            self._waiting,
-            self._lists,
-            self._counts,
-            now,
-            events.facts,
-            events.base,
+        earliest = min(
+            int(
+                mark_waiting(
+                    self._nodes,
+                    marks,
+                    self._waiting,
+                    lists,
+                    self._counts,
+                    now,
+                    events.facts,
+                    events.base,
+                )
+            )
+            for lists in (self._lists, self._queues)
         )
-        earliest = int(held)
         kept = keep_witnesses(self._nodes, marks, self._witnesses, self._heads, earliest)
         self._control[WITNESSES] = kept
         numbers, self._control[NODES] = close_ranks(self._nodes, count, marks)
-        renumber(self._waiting, self._lists, numbers)
+        for lists in (self._lists, self._queues):
+            renumber(self._waiting, lists, numbers)
         self._witnesses[:kept, 0] = numbers[self._witnesses[:kept, 0]]
         return earliest
 
     def first_events(self) -> np.ndarray:
         """The first event of every instance."""
-        found: np.ndarray = first_events(
-            self._nodes, self._waiting, self._lists, int(self._counts[ALIVE])
+        alive = int(self._counts[ALIVE])
+        return np.concatenate(
+            [
+                first_events(self._nodes, self._waiting, lists, alive)
+                for lists in (self._lists, self._queues)
+            ]
         )
-        return found
 
     @property
     def named_events(self) -> np.ndarray:

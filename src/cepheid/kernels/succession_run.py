@@ -4,6 +4,10 @@ Events come in the stable order (end, start, arrival), a set of one end at a tim
 Operators work bottom up on each set: all they find ends now. Nothing that ends now can follow what
 also ends now, so an operator first serves its waiting instances and then lets the new ones wait.
 
+An instant that a timer has set belongs to the set of its own time, with the events that end then,
+or to a set without events; a set is worked on if its time is before `until`. A timer's delay is
+always the same, so what waits for it stands in a queue.
+
 Only operators that an event can reach are visited: the leaves it touches, and the users of each
 operator that has found something. Those still to visit are bits of `active`, with a bit of `groups`
 for each word of it; operands have lower numbers than their users, so the lowest comes first.
@@ -27,6 +31,7 @@ from cepheid.kernels.match_nodes import (
     DEADLINE,
     END,
     ENDED,
+    INSTANT,
     LENGTH,
     NEXT,
     NO_KEY,
@@ -37,8 +42,11 @@ from cepheid.kernels.match_nodes import (
     USED,
     admit,
     copy_finding,
+    earliest_due,
     failed,
+    first_start,
     joined,
+    last_stamps,
     latest,
     length_of,
     mixed,
@@ -47,12 +55,14 @@ from cepheid.kernels.match_nodes import (
     released,
     renamed,
     same_stamps,
+    schedule,
     sort_found,
     take_out,
     write_out,
 )
 from cepheid.kernels.succession_shape import (
     CAPPED,
+    DELAY,
     EXCLUDE,
     EXTRA,
     EXTRAS,
@@ -88,9 +98,13 @@ DONE, UPKEEP, OUTPUT, ROOM = range(4)
     IS_RESUMED,
     TOP,
     SEEN,
+    DUE,
     NEEDED,
-) = range(9)
-"""Places in `control`; what is needed of each array comes next, then the counts of waiting rows."""
+) = range(10)
+"""Places in `control`; what is needed of each array comes next, then the counts of waiting rows.
+
+DUE is the next instant of a timer.
+"""
 
 OF_NODES, OF_FOUND, OF_WAITING, OF_LISTS, OF_WITNESSES, OF_OUT, OF_ENDS, ARRAYS = range(8)
 """The arrays that can become too small: what is needed of them, 0 if they are large enough."""
@@ -100,7 +114,7 @@ COUNTS = NEEDED + ARRAYS
 TOUCHED, STARTED, FINISHED, VISITED, COUNTERS = range(5)
 """Counters: instances looked at, instances that began to wait, matches, operators at work."""
 
-_FAR = 2**62
+FAR = 2**62
 
 CONDITION = int64(
     int64, int64[:, ::1], int64, int64, int64, int64[:, :], float64[:, :], int64[::1], float64[::1]
@@ -117,9 +131,22 @@ _LOW_BIT[[(0x03F79D71B4CB0A89 << n) % 2**64 >> 58 for n in range(64)]] = np.aran
 def activate(operators, users, operator, active, groups):  # type: ignore[no-untyped-def]
     """Note that the users of an operator have to be visited."""
     for at in range(operators[operator, USERS], operators[operator + 1, USERS]):
-        user = np.uint64(users[at])
-        active[user >> _SIX] |= _ONE << (user & _LAST)
-        groups[user >> _TWELVE] |= _ONE << ((user >> _SIX) & _LAST)
+        _mark(np.uint64(users[at]), active, groups)
+
+
+@njit(cache=True, nogil=True)
+def activate_timers(timers, waiting, queues, now, active, groups):  # type: ignore[no-untyped-def]
+    """Note the timers that have an instant now."""
+    for queue in range(timers.shape[0]):
+        row = queues[queue, 0]
+        if row >= 0 and waiting[row, DEADLINE] == now:
+            _mark(np.uint64(timers[queue]), active, groups)
+
+
+@njit(cache=True, nogil=True)
+def _mark(operator, active, groups):  # type: ignore[no-untyped-def]
+    active[operator >> _SIX] |= _ONE << (operator & _LAST)
+    groups[operator >> _TWELVE] |= _ONE << ((operator >> _SIX) & _LAST)
 
 
 @njit(cache=True, nogil=True)
@@ -146,12 +173,12 @@ def _lowest(bits):  # type: ignore[no-untyped-def]
 _TABLE, _LIST, _BITS = int64[:, ::1], int64[::1], uint64[::1]
 _SIGNATURE = types.UniTuple(int64, 2)(  # type: ignore[no-untyped-call]
     types.FunctionType(CONDITION),
-    *(_TABLE, _LIST, _LIST),  # operators, extra, users
+    *(_TABLE, _LIST, _LIST, _LIST),  # operators, extra, users, timers
     *(_LIST, _LIST, _LIST),  # order, touch_starts, touched
-    *(int64, int64, int64),  # begin, end, base
+    *(int64, int64, int64, int64),  # begin, end, until, base
     *(int64[:, :], float64[:, :], _LIST, float64[::1]),  # facts, numbers, ci, cf
     *(int64, int64, int64),  # most, upkeep_at, output_at
-    *(_LIST, _LIST, _TABLE, _LIST),  # counters, control, spans, heads
+    *(_LIST, _LIST, _TABLE, _LIST, _TABLE),  # counters, control, spans, heads, queues
     *(_BITS, _BITS, _LIST),  # active, groups, visited
     *[_TABLE] * 7,  # nodes to out_ends
 )
@@ -163,11 +190,13 @@ def work(  # type: ignore[no-untyped-def]
     operators,
     extra,
     users,
+    timers,
     order,
     touch_starts,
     touched,
     begin,
     end,
+    until,
     base,
     facts,
     numbers,
@@ -180,6 +209,7 @@ def work(  # type: ignore[no-untyped-def]
     control,
     spans,
     heads,
+    queues,
     active,
     groups,
     visited,
@@ -202,7 +232,7 @@ def work(  # type: ignore[no-untyped-def]
     rows = control[ROWS]
     status = DONE
     i = begin
-    while i < end:
+    while i < end or control[DUE] < until:
         is_resumed = control[IS_RESUMED]
         top = control[TOP]
         seen = control[SEEN]
@@ -214,8 +244,10 @@ def work(  # type: ignore[no-untyped-def]
             if rows >= output_at:
                 status = OUTPUT
                 break
-        now = facts[END, order[i] - base]
-        j = i + 1
+        now = control[DUE]
+        j = i
+        if i < end:
+            now = min(now, facts[END, order[i] - base])
         while j < end and facts[END, order[j] - base] == now:
             j += 1
         if not is_resumed:
@@ -259,6 +291,8 @@ def work(  # type: ignore[no-untyped-def]
                     found[place, 1] = facts[START, event - base]
                     found[place, 2] = 1
                     node_count += 1
+            if control[DUE] == now:
+                activate_timers(timers, waiting, queues, now, active, groups)
         while True:
             k = next_active(active, groups)
             if k < 0:
@@ -313,13 +347,21 @@ def work(  # type: ignore[no-untyped-def]
                     if extra[at + 1] >= 0:
                         for x in range(spans[of, 0], spans[of, 1]):
                             more_nodes += length_of(nodes, found[x, 0])
+            elif kind == DELAY:
+                more_waiting = spans[first, 1] - spans[first, 0]
+                more_found = more_waiting if extra[operators[k, EXTRA]] == 0 else 0
+                row = queues[second, 0]
+                while row >= 0 and waiting[row, DEADLINE] == now:
+                    more_found += 1
+                    row = waiting[row, NEXT]
+                more_nodes = more_found
             else:  # TESTS and EXCLUDE
                 more_found = spans[first, 1] - spans[first, 0]
                 if kind == EXCLUDE:
                     more_witnesses = spans[second, 1] - spans[second, 0]
                     if operators[k, FLAGS] & REPORTS:
                         for x in range(spans[first, 0], spans[first, 1]):
-                            more_nodes += length_of(nodes, found[x, 0]) + 1
+                            more_nodes += length_of(nodes, found[x, 0]) + 2
             if (
                 node_count + more_nodes > nodes.shape[0]
                 or top + more_found > found.shape[0]
@@ -330,9 +372,7 @@ def work(  # type: ignore[no-untyped-def]
                 control[NEEDED + OF_FOUND] = top + more_found
                 control[NEEDED + OF_WAITING] = counts[USED] + more_waiting
                 control[NEEDED + OF_WITNESSES] = control[WITNESSES] + more_witnesses
-                place = np.uint64(k)
-                active[place >> _SIX] |= _ONE << (place & _LAST)
-                groups[place >> _TWELVE] |= _ONE << ((place >> _SIX) & _LAST)
+                _mark(np.uint64(k), active, groups)
                 status = ROOM
                 break
             visited[seen] = k
@@ -354,6 +394,25 @@ def work(  # type: ignore[no-untyped-def]
                     if condition(operators[k, TEST], nodes, m, m, base, facts, numbers, ci, cf):
                         copy_finding(found, x, top)
                         top += 1
+            elif kind == DELAY:
+                delay = extra[operators[k, EXTRA]]
+                for x in range(spans[first, 0], spans[first, 1]):
+                    counters[STARTED] += 1
+                    m = found[x, 0]
+                    schedule(waiting, queues, counts, second, k, m, now, now + delay, found[x, 2])
+                    control[DUE] = min(control[DUE], now + delay)
+                row = queues[second, 0]
+                while row >= 0 and waiting[row, DEADLINE] == now:
+                    m = waiting[row, NODE]
+                    nodes[node_count, 0] = m
+                    nodes[node_count, 1] = INSTANT + (now - facts[END, nodes[m, 2] - base])
+                    nodes[node_count, 2] = nodes[m, 2]
+                    found[top, 0] = node_count
+                    found[top, 1] = first_start(nodes, m, facts, base)
+                    found[top, 2] = waiting[row, LENGTH]
+                    node_count += 1
+                    top += 1
+                    row = take_out(waiting, queues, counts, second, np.int64(-1), row)
             elif kind == EXCLUDE:
                 for x in range(spans[second, 0], spans[second, 1]):
                     row = control[WITNESSES]
@@ -362,17 +421,17 @@ def work(  # type: ignore[no-untyped-def]
                     witnesses[row, 0] = q
                     witnesses[row, 1] = found[x, 1]
                     witnesses[row, 2] = now
-                    witnesses[row, 3] = facts[START, nodes[q, 2] - base]
+                    witnesses[row, 3] = last_stamps(nodes, q, facts, base)[1]
                     witnesses[row, 4] = heads[k]
                     heads[k] = row
                 for x in range(spans[first, 0], spans[first, 1]):
                     m = found[x, 0]
-                    since = -_FAR
+                    since = -FAR
                     for each in range(extras):
                         event = latest(nodes, m, extra[operators[k, EXTRA] + each])
                         if event >= 0:
                             since = max(since, facts[END, event - base])
-                    own = facts[START, nodes[m, 2] - base]
+                    own = last_stamps(nodes, m, facts, base)[1]
                     fatal = -1
                     row = heads[k]
                     while row >= 0 and witnesses[row, 2] > since:
@@ -433,11 +492,8 @@ def work(  # type: ignore[no-untyped-def]
                             ):
                                 shift = operators[k, SHIFT]
                                 node_count = joined(nodes, node_count, m, q, shift) + 1
-                                beginning = m
-                                while nodes[beginning, 0] >= 0:
-                                    beginning = nodes[beginning, 0]
                                 found[top, 0] = node_count - 1
-                                found[top, 1] = facts[START, nodes[beginning, 2] - base]
+                                found[top, 1] = first_start(nodes, m, facts, base)
                                 found[top, 2] = waiting[row, LENGTH] + 1
                                 top += 1
                             if v - u == 1:
@@ -485,13 +541,13 @@ def work(  # type: ignore[no-untyped-def]
                     )
                     if code == NO_KEY:
                         continue  # it equals nothing, so nothing follows it
-                deadline = -_FAR if extras else _FAR
-                limit = _FAR
+                deadline = -FAR if extras else FAR
+                limit = FAR
                 for each in range(extras // 2):
                     at = operators[k, EXTRA] + 2 * each
                     if extra[at] == NO_VARIABLE:
                         deadline = max(deadline, limit)
-                        limit = _FAR
+                        limit = FAR
                         continue
                     event = latest(nodes, m, extra[at])
                     if event >= 0:
@@ -522,6 +578,8 @@ def work(  # type: ignore[no-untyped-def]
         for at in range(seen):
             spans[visited[at], 0] = 0
             spans[visited[at], 1] = 0
+        if control[DUE] == now:
+            control[DUE] = earliest_due(waiting, queues)
         i = j
     control[NODES] = node_count
     control[RUNS] = run

@@ -124,7 +124,15 @@ class Exclude:
     reports: bool = False
 
 
-Operator: TypeAlias = Leaf | Merge | Test | Follow | Repeat | Exclude
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """What `operand` finds, `delay` later: an instant follows it."""
+
+    operand: int
+    delay: int
+
+
+Operator: TypeAlias = Leaf | Merge | Test | Follow | Repeat | Exclude | Delay
 
 
 def operands_of(operator: Operator) -> tuple[int, ...]:
@@ -138,7 +146,7 @@ def operands_of(operator: Operator) -> tuple[int, ...]:
             return (operator.first, operator.second)
         case Exclude():
             return (operator.operand, operator.negated)
-        case Test() | Repeat():
+        case Test() | Repeat() | Delay():
             return (operator.operand,)
 
 
@@ -152,7 +160,7 @@ class SuccessionShape:
 
 # -- as a table, for the kernel -------------------------------------------------------------------
 
-LEAF, MERGE, TESTS, FOLLOW, REPEAT, EXCLUDE = range(6)
+LEAF, MERGE, TESTS, FOLLOW, REPEAT, EXCLUDE, DELAY = range(7)
 (
     KIND,
     FIRST,
@@ -171,7 +179,8 @@ LEAF, MERGE, TESTS, FOLLOW, REPEAT, EXCLUDE = range(6)
 ) = range(14)
 """The columns of the table: operands by number, conditions by number (-1: always true).
 
-The operators that use this one are users[row[USERS]] to users[next row[USERS]].
+The operators that use this one are users[row[USERS]] to users[next row[USERS]]. A timer has its
+queue's number in the place of a second operand.
 """
 
 UNORDERED, CAPPED, REPORTS, ROOT = 1, 2, 4, 8
@@ -185,13 +194,15 @@ class OperatorTable:
     """The operators as rows, with an empty one behind them, and what does not fit into rows.
 
     `conditions` are the distinct texts; `calls` has a row for each condition of an operator: its
-    text, and where its constants begin. `leaves` are pairs of atom and operator, sorted.
+    text, and where its constants begin. `leaves` are pairs of atom and operator, sorted. `timers`
+    are the operators that delay, each with a queue of its own.
     """
 
     rows: np.ndarray
     extra: np.ndarray
     users: np.ndarray
     leaves: np.ndarray
+    timers: np.ndarray
     conditions: tuple[Condition, ...]
     calls: np.ndarray
 
@@ -213,6 +224,7 @@ class _TableBuilder:
         rows = np.full((len(operators) + 1, TABLE_WIDTH), -1, np.int64)
         users: list[list[int]] = [[] for _ in operators]
         leaves = []
+        timers: list[int] = []
         for number, (row, operator) in enumerate(zip(rows, operators, strict=False)):
             row[FLAGS] = row[EXTRAS] = row[SHIFT] = 0
             for column, value in self._cells(operator).items():
@@ -221,6 +233,9 @@ class _TableBuilder:
                 users[operand].append(number)
             if isinstance(operator, Leaf):
                 leaves.append((operator.atom, number))
+            if isinstance(operator, Delay):
+                row[SECOND] = len(timers)
+                timers.append(number)
         for root in self._shape.roots:
             rows[root, FLAGS] |= ROOT
         rows[:, USERS] = np.cumsum([0, *map(len, users)])
@@ -230,6 +245,7 @@ class _TableBuilder:
             np.array(self._extra or [0], np.int64),
             np.array([n for each in users for n in each] or [0], np.int64),
             np.array(sorted(leaves), np.int64).reshape(-1, 2),
+            np.array(timers, np.int64),
             tuple(self._texts),
             np.array(calls, np.int64).reshape(-1, 3),
         )
@@ -273,6 +289,8 @@ class _TableBuilder:
                 cells = {KIND: EXCLUDE, FIRST: operator.operand, SECOND: operator.negated}
                 cells |= {TEST: number(operator.condition), **self._more(list(operator.since))}
                 return cells | {FLAGS: REPORTS if operator.reports else 0}
+            case Delay():
+                return {KIND: DELAY, FIRST: operator.operand, **self._more([operator.delay])}
             case _:
                 assert_never(operator)
 

@@ -14,20 +14,8 @@ def window_of(length: Length, no_window: str, findings: Findings) -> Duration | 
 
     `no_window` tells how to have none.
     """
-    check_unit(length.unit, findings)
-    unit = None if length.unit is None else length.unit.text
-    if isinstance(length.amount, ParameterName):
-        return Duration(Parameter(length.amount.name, span=length.amount.span), unit)
-    if length.amount.value is None:
-        findings.error(
-            "number-too-large",
-            "the window is longer than any time",
-            length.amount.span,
-            "too large",
-            help=no_window,
-        )
-        return None
-    if length.amount.value <= 0:
+    found = duration_of(length, "window", no_window, findings)
+    if is_nothing(found):
         findings.error(
             "window-not-positive",
             "the window has no length",
@@ -35,7 +23,32 @@ def window_of(length: Length, no_window: str, findings: Findings) -> Duration | 
             "not more than 0",
             help="write a length above 0, e.g. WITHIN 10 s",
         )
+    return found
+
+
+def duration_of(length: Length, what: str, without: str, findings: Findings) -> Duration | None:
+    """The same for anything that has a length, which need not be positive."""
+    check_unit(length.unit, findings)
+    unit = None if length.unit is None else length.unit.text
+    if isinstance(length.amount, ParameterName):
+        return Duration(Parameter(length.amount.name, span=length.amount.span), unit)
+    if length.amount.value is None:
+        findings.error(
+            "number-too-large",
+            f"the {what} is longer than any time",
+            length.amount.span,
+            "too large",
+            help=without,
+        )
+        return None
     return Duration(length.amount.value, unit)
+
+
+def is_nothing(duration: Duration | None) -> bool:
+    """Whether a length is known, and not more than 0."""
+    return (
+        duration is not None and not isinstance(duration.amount, Parameter) and duration.amount <= 0
+    )
 
 
 def check_unit(unit: Name | None, findings: Findings) -> None:

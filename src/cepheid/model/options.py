@@ -60,6 +60,8 @@ class Options:
     """Where the events' facts are, and how time and absence are read (docs/semantics.md#options).
 
     `types` tells the attributes of each type; the columns of type, time and id go without saying.
+    `policy` says when time moves on: "bounded" by `lateness`, or "guaranteed" by `inputs`, each of
+    which is in order, and waited for up to `input_timeout`.
     `cap` and `failures`: how many elements a run of NEXT's iterations may have, and whether its
     exceptions are reported. `statistics`: what the optimiser's costs are estimated from, a mapping
     from types to events per unit of time, an EventStatistics, or the path of its file.
@@ -73,6 +75,9 @@ class Options:
     end: str | None = None
     id: str | None = None
     lateness: int | str | timedelta = 0
+    policy: str = "bounded"
+    inputs: Sequence[str] | None = None
+    input_timeout: int | str | timedelta | None = None
     tick: int | str | timedelta | None = None
     types: Mapping[str, Any] | None = None
     params: Mapping[str, Value] = field(default_factory=dict)
@@ -134,7 +139,8 @@ def make_options(given: Mapping[str, Any]) -> Options:
     values["plan"] = _with_rules_off(values.get("plan", PlanOptions()))
     options = Options(**values)
     _check(options)
-    return replace(options, types=_with_shared_columns(options))
+    inputs = None if options.inputs is None else tuple(options.inputs)
+    return replace(options, types=_with_shared_columns(options), inputs=inputs)
 
 
 def _with_rules_off(plan: object) -> PlanOptions:
@@ -214,3 +220,40 @@ def _check(options: Options) -> None:
     lateness = options.lateness
     if isinstance(lateness, bool) or (isinstance(lateness, int) and lateness < 0):
         raise OptionError.of("bad-lateness", f"lateness={lateness!r} is negative")
+    _check_policy(options)
+
+
+def _check_policy(options: Options) -> None:
+    if options.policy not in ("bounded", "guaranteed"):
+        raise OptionError.of(
+            "bad-policy",
+            f"policy={options.policy!r} is not known",
+            help='write policy="bounded" or policy="guaranteed"',
+        )
+    inputs: object = options.inputs
+    if options.policy == "bounded":
+        if inputs is not None or options.input_timeout is not None:
+            raise OptionError.of(
+                "bad-policy",
+                "inputs= and input_timeout= are about guaranteed detection",
+                help='add policy="guaranteed"',
+            )
+        return
+    if options.lateness != 0:
+        raise OptionError.of(
+            "bad-policy",
+            'lateness= has no meaning with policy="guaranteed": each input is in order',
+            help="give input_timeout= to wait no longer than that for a silent input",
+        )
+    timeout: object = options.input_timeout
+    if isinstance(timeout, bool) or (isinstance(timeout, int) and timeout < 0):
+        raise OptionError.of("bad-policy", f"input_timeout={timeout!r} is no length of time")
+    if inputs is None:
+        return
+    is_list = isinstance(inputs, Sequence) and not isinstance(inputs, str) and len(inputs) > 0
+    if not is_list or not all(isinstance(name, str) for name in options.inputs or ()):
+        raise OptionError.of(
+            "bad-policy",
+            f"inputs={inputs!r} is not a list of event types or sources",
+            help='write e.g. inputs=["A", "B"]',
+        )

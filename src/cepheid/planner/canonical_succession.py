@@ -31,6 +31,7 @@ from cepheid.algebra.pattern import (
     Next,
     Pattern,
     Plus,
+    Timer,
     Union,
     Within,
     walk,
@@ -112,6 +113,9 @@ class CanonicalForms:
                 return Canonical(f"Plus({below.text}{tests}{most})", below.variables)
             case Except():
                 return self._exception(node)
+            case Timer():
+                below = self.of(node.pattern)
+                return Canonical(f"Timer({below.text}, {node.delay})", below.variables)
             case _:
                 raise AssertionError(node)  # plan_succession has refused it
 

@@ -12,10 +12,14 @@ FAILURE = -1
 
 @dataclass(slots=True)
 class Chains:
-    """Rows [variable, event], match after match; those of match m end before ends[m]."""
+    """Rows [variable, event], match after match; those of match m end before ends[m].
+
+    `delays` tell how long after its last event each match ends, where timers make a difference.
+    """
 
     ends: np.ndarray
     rows: np.ndarray
+    delays: np.ndarray | None = None
 
     def __len__(self) -> int:
         """How many matches."""
@@ -35,12 +39,24 @@ class Chains:
         """The same with events counted from `base`."""
         rows = self.rows.copy()
         rows[:, 1] -= base
-        return Chains(self.ends, rows)
+        return Chains(self.ends, rows, self.delays)
 
     def part(self, begin: int, end: int) -> Chains:
         """Some of the matches."""
         first = int(self.ends[begin - 1]) if begin else 0
-        return Chains(self.ends[begin:end] - first, self.rows[first : int(self.ends[end - 1])])
+        delays = None if self.delays is None else self.delays[begin:end]
+        rows = self.rows[first : int(self.ends[end - 1])]
+        return Chains(self.ends[begin:end] - first, rows, delays)
+
+    def chosen(self, matches: np.ndarray) -> Chains:
+        """Matches by their numbers, in this order."""
+        begins, ends = self.begins[matches], self.ends[matches]
+        lengths = ends - begins
+        places = np.arange(int(lengths.sum())) + np.repeat(
+            begins - np.cumsum(lengths) + lengths, lengths
+        )
+        delays = None if self.delays is None else self.delays[matches]
+        return Chains(np.cumsum(lengths), self.rows[places], delays)
 
     def last_of(self, variable: int) -> np.ndarray:
         """The last event that each match binds to a variable; -1 for none."""

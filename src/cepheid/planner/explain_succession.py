@@ -14,6 +14,7 @@ from cepheid.algebra.pattern import (
     Next,
     Pattern,
     Plus,
+    Timer,
     Within,
     bound_variables,
     walk,
@@ -41,7 +42,7 @@ def succession_lines(
         ("key", _key(plan)),
         ("window", _window(plan, prepared)),
         ("state", _state(plan, prepared)),
-        ("final", "a match leaves when the watermark has passed its last event"),
+        ("final", f"a match leaves when the watermark has passed {_last(plan)}"),
     ]
     for name, text in rows:
         yield f"  {name:<9}{text}"
@@ -87,8 +88,13 @@ def _key(plan: SuccessionPlan) -> str:
 def _window(plan: SuccessionPlan, prepared: Prepared) -> str:
     if plan.window is None:
         return "none spans the whole match"
-    length = duration_text(plan.window, is_timestamp=prepared.domain.is_timestamp)
+    window = plan.window - plan.delay
+    length = duration_text(window, is_timestamp=prepared.domain.is_timestamp)
     return f"end of last - end of first <= {length}"
+
+
+def _last(plan: SuccessionPlan) -> str:
+    return "its timer" if plan.delay else "its last event"
 
 
 def _state(plan: SuccessionPlan, prepared: Prepared) -> str:
@@ -116,6 +122,10 @@ def _operator(node: Pattern, prepared: Prepared) -> Iterator[str]:
             yield f"{after} ; {what}: the next of {what} after {after}{_conditions(node)}"
         case Plus():
             yield f"{', '.join(bound_variables(node))}+: every run{_conditions(node)}"
+        case Timer():
+            assert isinstance(node.delay, int)
+            length = duration_text(node.delay, is_timestamp=prepared.domain.is_timestamp)
+            yield f"{', '.join(bound_variables(node))} @: ends {length} later, by a timer"
         case Except():
             gone = ", ".join(bound_variables(node.negated))
             yield f"drops those with {gone} after {node.since}"

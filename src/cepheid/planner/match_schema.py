@@ -132,6 +132,8 @@ class MatchForm:
         first, last = chains.rows[chains.begins, 1], chains.rows[chains.ends - 1, 1]
         columns: list[pa.Array] = [ids, repeated(self.name, len(chains))]
         end = gathered(ends, last)
+        if chains.delays is not None:
+            end = _later(end, chains.delays)
         is_failure = chains.rows[chains.ends - 1, 0] == FAILURE
         start = gathered(starts, first)
         if is_failure.any():
@@ -298,7 +300,7 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
-def _later(start: pa.Array, deadline: int) -> pa.Array:
+def _later(start: pa.Array, deadline: int | np.ndarray) -> pa.Array:
     """start + deadline, in the unit of the column (microseconds for timestamps)."""
     kind = start.type
     if not pa.types.is_timestamp(kind):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import cast
@@ -224,10 +225,14 @@ def time_domain(events: pa.Schema, options: Options) -> TimeDomain:
 
 def lateness_of(options: Options, domain: TimeDomain) -> int:
     """The allowed lateness in the time column's unit."""
-    given = options.lateness
+    return in_time_unit(options.lateness, "lateness", domain)
+
+
+def in_time_unit(given: int | str | timedelta, option: str, domain: TimeDomain) -> int:
+    """A duration that an option gives, in the time column's unit."""
     if isinstance(given, int):
         return given
-    micro = parse_duration(given, "lateness") or 0
+    micro = parse_duration(given, option) or 0
     if domain.is_timestamp:
         return micro
     return domain.resolve(micro, "us")

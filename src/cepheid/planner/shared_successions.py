@@ -85,6 +85,7 @@ def union_of(plans: Sequence[SuccessionPlan]) -> SuccessionPlan:
         frozenset(),
         max(bounded) if len(bounded) == len(windows) else None,
         plans[0].absent,
+        max(plan.delay for plan in plans),
     )
 
 

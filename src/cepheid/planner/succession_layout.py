@@ -20,6 +20,7 @@ from cepheid.algebra.pattern import (
     Next,
     Pattern,
     Plus,
+    Timer,
     Union,
     Within,
     bound_variables,
@@ -28,6 +29,7 @@ from cepheid.algebra.pattern import (
 from cepheid.kernels.succession_shape import (
     Condition,
     Deadline,
+    Delay,
     Exclude,
     Follow,
     Leaf,
@@ -45,6 +47,7 @@ from cepheid.planner.succession_plan import (
     equalities,
     last_variable,
     length_of,
+    longest_delay,
 )
 
 
@@ -155,6 +158,9 @@ class OperatorBuilder(ABC):
                 return self._repeat(node, operands)
             case Except():
                 return self._exclude(node, operands)
+            case Timer():
+                assert isinstance(node.delay, int)
+                return Delay(operands[0], node.delay)
             case _:
                 raise AssertionError(node)  # plan_succession has refused it
 
@@ -192,15 +198,17 @@ class OperatorBuilder(ABC):
         """How long an instance may wait: until a window it must pass can no longer hold.
 
         That is when the other end of the window is still to come, so not for an event in the middle
-        of what comes next: it may lie far before the end of that.
+        of what comes next: it may lie far before the end of that. What a timer delays comes later
+        than its last event.
         """
         numbers, coming = self.numbers(node.first), bound_variables(node.second)
+        lag = longest_delay(node.second)
         found = []
         for within in above:
             for one, other in ((within.first, within.second), (within.second, within.first)):
                 is_ahead = other not in coming or other == last_variable(node.second)
                 if one is not None and one in numbers and other not in numbers and is_ahead:
-                    found.append(Deadline(numbers[one], length_of(within)))
+                    found.append(Deadline(numbers[one], length_of(within) + lag))
         return (tuple(dict.fromkeys(found)),) if found else ()
 
     def _repeat(self, node: Plus, operands: list[int]) -> Repeat:

@@ -36,6 +36,7 @@ from cepheid.algebra.pattern import (
     with_operands,
 )
 from cepheid.model.errors import QueryError
+from cepheid.model.event_time import MAX_TIME
 from cepheid.planner.sequence_plan import Component, Negation
 
 _OPERATORS = (Next, Plus, Except, Timer, Union)
@@ -53,7 +54,8 @@ class SuccessionPlan:
     """What hosts ask of a pattern of successors; `pattern` holds all the rest.
 
     `components` are all atoms, those of exceptions too. `window` is set when a match can last no
-    longer than that (inclusive) from the end of its first event to the end of its last.
+    longer than that (inclusive) from the end of its first event to its own end. `delay` is how much
+    later than its last event a match can end (SPEC C4: lag).
     """
 
     pattern: Pattern
@@ -62,6 +64,7 @@ class SuccessionPlan:
     iterated: frozenset[str]
     window: int | None
     absent: Absent = Absent.FALSE
+    delay: int = 0
 
     @property
     def negations(self) -> tuple[Negation, ...]:
@@ -75,8 +78,13 @@ class SuccessionPlan:
 
     @property
     def length(self) -> int:
-        """The number of components; an iterated one counts for many."""
-        return len(self.components) + len(self.iterated)
+        """The number of components; an iterated or delayed one counts for many."""
+        return len(self.components) + len(self.iterated) + (self.delay > 0)
+
+    @property
+    def fewest(self) -> int:
+        """How many events a match has at least."""
+        return _fewest(self.pattern)
 
     @property
     def is_monotone(self) -> bool:
@@ -111,7 +119,11 @@ def plan_succession(pattern: Pattern) -> SuccessionPlan:
                 atoms.append(node)
             case Within(measure=Measure.LAST_MINUS_FIRST):
                 raise _no_kernel(node, "a window over a whole match of successors")
-            case Filter() | Within() | Union() | Next() | Plus() | Except():
+            case Timer() if longest_delay(node) > MAX_TIME:
+                raise QueryError.of(
+                    "window-too-large", "the delays add up to more than 36,000 years"
+                )
+            case Filter() | Within() | Union() | Next() | Plus() | Except() | Timer():
                 pass
             case _:
                 raise _no_kernel(node)
@@ -119,12 +131,14 @@ def plan_succession(pattern: Pattern) -> SuccessionPlan:
     iterated = frozenset(
         name for node in walk(pattern) if isinstance(node, Plus) for name in bound_variables(node)
     )
+    longest, delay = _longest(pattern), longest_delay(pattern)
     return SuccessionPlan(
         pattern,
         components,
         bound_variables(pattern),
         iterated,
-        _longest(pattern),
+        None if longest is None else longest + delay,
+        delay=delay,
     )
 
 
@@ -154,12 +168,14 @@ def _checked(node: Pattern, check: Callable[[Expression], Expression]) -> Patter
 
 
 def _longest(pattern: Pattern) -> int | None:
-    """How long a match can last at most, if some window spans all of it."""
+    """How long it can be from a match's first event to its last, if some window spans all of it."""
     first, last = _first_variable(pattern), last_variable(pattern)
-    if first is None or first == last:
-        return 0 if isinstance(pattern, Atom) else None
+    if first is None:
+        return None
     node = pattern
-    while not isinstance(node, Atom | Union):
+    while not isinstance(node, Union):
+        if isinstance(node, Atom):
+            return 0
         if isinstance(node, Within) and {node.first, node.second} == {first, last}:
             return length_of(node)
         if isinstance(node, Next | Plus):
@@ -179,7 +195,7 @@ def _first_variable(node: Pattern) -> str | None:
     match node:
         case Atom():
             return node.variable
-        case Filter() | Within() | Except():
+        case Filter() | Within() | Except() | Timer():
             return _first_variable(node.pattern)
         case Next():
             return _first_variable(node.first)
@@ -192,12 +208,40 @@ def last_variable(node: Pattern) -> str | None:
     match node:
         case Atom():
             return node.variable
-        case Filter() | Within() | Except() | Plus():
+        case Filter() | Within() | Except() | Plus() | Timer():
             return last_variable(node.pattern)
         case Next():
             return last_variable(node.second)
         case _:
             return None
+
+
+def longest_delay(node: Pattern) -> int:
+    """How much later than its last event a match can end at most."""
+    match node:
+        case Timer():
+            assert isinstance(node.delay, int)
+            return node.delay + longest_delay(node.pattern)
+        case Next():
+            return longest_delay(node.second)
+        case Filter() | Within() | Except() | Plus():
+            return longest_delay(node.pattern)
+        case Union():
+            return max(map(longest_delay, node.patterns))
+        case _:
+            return 0
+
+
+def _fewest(node: Pattern) -> int:
+    match node:
+        case Next():
+            return _fewest(node.first) + _fewest(node.second)
+        case Filter() | Within() | Except() | Plus() | Timer():
+            return _fewest(node.pattern)
+        case Union():
+            return min(map(_fewest, node.patterns))
+        case _:
+            return 1
 
 
 # -- keys ---------------------------------------------------------------------------------------
@@ -214,6 +258,8 @@ class Equality:
 def equalities(node: Next | Plus) -> tuple[Equality, ...]:
     """The equalities by which an operator's instances can be indexed."""
     coming = set(bound_variables(node.second if isinstance(node, Next) else node.pattern))
+    # PREV of a variable that a run has not bound yet is no test at all, and no value either.
+    surely = _surely_bound(node.pattern) if isinstance(node, Plus) else frozenset()
     found = []
     for test in conjuncts(node.skip):
         if not isinstance(test, Compare) or test.op != "=":
@@ -221,7 +267,7 @@ def equalities(node: Next | Plus) -> tuple[Equality, ...]:
         for one, other in ((test.left, test.right), (test.right, test.left)):
             if not isinstance(other, Attribute) or other.variable not in coming:
                 continue
-            if isinstance(node, Plus) and isinstance(one, Previous) and one.variable in coming:
+            if isinstance(one, Previous) and one.variable in surely:
                 found.append(Equality(Attribute(one.variable, one.name), other))
             elif isinstance(one, Attribute) and one.variable not in coming:
                 found.append(Equality(one, other))
@@ -229,6 +275,19 @@ def equalities(node: Next | Plus) -> tuple[Equality, ...]:
                 continue
             break
     return tuple(found)
+
+
+def _surely_bound(node: Pattern) -> frozenset[str]:
+    """The variables that every match of a pattern binds."""
+    match node:
+        case Union():
+            return frozenset.intersection(*map(_surely_bound, node.patterns))
+        case Next():
+            return _surely_bound(node.first) | _surely_bound(node.second)
+        case Filter() | Within() | Except() | Plus() | Timer():
+            return _surely_bound(node.pattern)
+        case _:
+            return frozenset(bound_variables(node))
 
 
 def shared_key(plan: SuccessionPlan) -> dict[str, str] | None:
@@ -300,5 +359,5 @@ def _no_kernel(node: Pattern, why: str | None = None) -> QueryError:
         "no-kernel",
         f"there is no kernel for {type(node).__name__} among successors"
         + (f": {why}" if why else ""),
-        help="patterns of ; | + and \\ over event types can be run",
+        help="patterns of ; | + @ and \\ over event types can be run",
     )

@@ -6,12 +6,14 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
+from cepheid.algebra.expression import Window
 from cepheid.algebra.pattern import (
     Atom,
     Except,
     Next,
     Pattern,
     Plus,
+    Timer,
     Union,
     bound_variables,
     operands,
@@ -19,6 +21,7 @@ from cepheid.algebra.pattern import (
 )
 from cepheid.languages.next.syntax import (
     Alternatives,
+    Delayed,
     EventPattern,
     Iteration,
     Primitive,
@@ -30,9 +33,10 @@ from cepheid.model.diagnostics import Span
 
 @dataclass(frozen=True, slots=True)
 class Operators:
-    """Makes the algebra of patterns: `variables` by the place of their primitives."""
+    """Makes the algebra of patterns: `variables` and `delays` by the places they stand at."""
 
     variables: Mapping[Span, str]
+    delays: Mapping[Span, Window]
     cap: int | None = None
     failures: bool = False
 
@@ -45,6 +49,8 @@ class Operators:
                 return Union(tuple(self.of(each) for each in patterns), span=pattern.span)
             case Iteration(inner):
                 return Plus(self.of(inner), most=self.cap, span=pattern.span)
+            case Delayed(inner):
+                return Timer(self.of(inner), self.delays[pattern.span], span=pattern.span)
             case Successor(first, second):
                 return self._successor(pattern, self.of(first), second)
             case Unless(inner, exception):
@@ -81,7 +87,7 @@ class Operators:
                     if isinstance(first, Successor)
                     else last_variables(self.of(first))
                 )
-            case Unless(inner) | Iteration(inner):
+            case Unless(inner) | Iteration(inner) | Delayed(inner):
                 return self._heads(inner)
             case _:
                 assert_never(pattern)
@@ -114,12 +120,16 @@ def iterated_variables(node: Pattern) -> frozenset[str]:
 
 
 def idle_exceptions(node: Pattern) -> Iterator[Except]:
-    """Exceptions that no event can raise, as nothing is awaited after their `since`."""
+    r"""Exceptions that no event can raise, as nothing is awaited after their `since`.
+
+    A timer is awaited: `A @ 5 min \ N` finds an A without an N in the five minutes after it.
+    """
     for each in walk(node):
-        if isinstance(each, Except) and set(last_variables(each.pattern)) <= {
-            each.since,
-            *each.or_since,
-        }:
+        if (
+            isinstance(each, Except)
+            and set(last_variables(each.pattern)) <= {each.since, *each.or_since}
+            and not any(isinstance(part, Timer) for part in walk(each.pattern))
+        ):
             yield each
 
 
@@ -130,7 +140,7 @@ def last_variables(node: Pattern) -> tuple[str, ...]:
             return tuple(name for each in patterns for name in last_variables(each))
         case Next(_, second):
             return last_variables(second)
-        case Except() | Plus():
+        case Except() | Plus() | Timer():
             return last_variables(node.pattern)
         case _:
             return bound_variables(node)

@@ -12,6 +12,7 @@ from cepheid.languages.next.syntax import (
     Alternatives,
     ClockError,
     Contains,
+    Delayed,
     Element,
     EventPattern,
     Field,
@@ -170,11 +171,18 @@ class _Builder(TermBuilder[ProgramText]):
     def nested(self, _opening: Token, pattern: EventPattern, _closing: Token) -> EventPattern:
         return pattern
 
-    def iteration(self, pattern: EventPattern, *signs: Token) -> EventPattern:
+    def iteration(self, pattern: EventPattern, *signs: Token | Length) -> EventPattern:
         for sign in signs:
-            span = pattern.span.to(span_of(sign))
-            pattern = Iteration(pattern, span=span, depth=depth_of(span_of(sign), pattern))
+            own = sign.span if isinstance(sign, Length) else span_of(sign)
+            span, depth = pattern.span.to(own), depth_of(own, pattern)
+            if isinstance(sign, Length):
+                pattern = Delayed(pattern, sign, span=span, depth=depth)
+            else:
+                pattern = Iteration(pattern, span=span, depth=depth)
         return pattern
+
+    def delay(self, _at: Token, length: Length) -> Length:
+        return length
 
     def chain(self, *parts: EventPattern | Token) -> EventPattern:
         # Left-deep: that is the meaning of A;B;C, not a choice of the optimiser (SPEC E17).

@@ -31,6 +31,7 @@ from cepheid.algebra.pattern import (
     Next,
     Pattern,
     Plus,
+    Timer,
     Union,
     Within,
     bound_variables,
@@ -117,6 +118,8 @@ class _Placement:
                 return self._predicated(replace(node, first=parts[0], second=parts[1]), own)
             case Except():
                 return self._excepted(node, given)
+            case Timer(pattern):
+                return replace(node, pattern=self.attach(pattern, given))
             case _:
                 return self._over(node, given)
 
@@ -216,8 +219,14 @@ def _limited(node: Pattern, own: Iterable[Qualification]) -> Pattern:
 def _below(
     given: Sequence[Qualification], operand: Pattern
 ) -> tuple[list[Qualification], list[Qualification]]:
-    """What belongs to an operand that is an operator itself; a source has no predicates."""
-    return ([], list(given)) if isinstance(operand, Atom) else _divide(given, operand)
+    """What belongs to an operand that is an operator itself; a source has no predicates.
+
+    Nor has a timer: a source is asked the same, delayed or not.
+    """
+    source = operand
+    while isinstance(source, Timer):
+        source = source.pattern
+    return ([], list(given)) if isinstance(source, Atom) else _divide(given, operand)
 
 
 def _divide(

@@ -95,7 +95,15 @@ class Iteration(Nested):
     pattern: EventPattern
 
 
-EventPattern: TypeAlias = Primitive | Successor | Unless | Alternatives | Iteration
+@dataclass(frozen=True, slots=True)
+class Delayed(Nested):
+    """`pattern @ delay`."""
+
+    pattern: EventPattern
+    delay: Length
+
+
+EventPattern: TypeAlias = Primitive | Successor | Unless | Alternatives | Iteration | Delayed
 
 
 def primitives(pattern: EventPattern, negated: bool = False) -> Iterator[tuple[Primitive, bool]]:
@@ -112,8 +120,28 @@ def primitives(pattern: EventPattern, negated: bool = False) -> Iterator[tuple[P
         case Alternatives(patterns):
             for each in patterns:
                 yield from primitives(each, negated)
-        case Iteration(inner):
+        case Iteration(inner) | Delayed(inner):
             yield from primitives(inner, negated)
+        case _:
+            assert_never(pattern)
+
+
+def delays(pattern: EventPattern) -> Iterator[Delayed]:
+    """The delayed parts of a pattern."""
+    match pattern:
+        case Primitive():
+            pass
+        case Successor(first, second) | Unless(first, second):
+            yield from delays(first)
+            yield from delays(second)
+        case Alternatives(patterns):
+            for each in patterns:
+                yield from delays(each)
+        case Iteration(inner):
+            yield from delays(inner)
+        case Delayed(inner):
+            yield pattern
+            yield from delays(inner)
         case _:
             assert_never(pattern)
 

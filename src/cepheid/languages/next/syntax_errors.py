@@ -27,6 +27,7 @@ _WORDS = {
     "DOT": "`.`",
     "SEMICOLON": "`;`",
     "PLUS": "`+`",
+    "AT": "`@`",
     "BACKSLASH": "`\\`",
     "BAR": "`|`",
     "LPAR": "`(`",
@@ -164,7 +165,7 @@ def _help(
     if keyword == "WITHIN" and _clause(tokens) in ("FROM", "WHERE"):
         return "a time limit is written (A, B) OCCURS WITHIN 10 s, in WHERE"
     if word == "@":
-        return "a time limit is written (A, B) OCCURS WITHIN 10 s, in WHERE"
+        return "a timer belongs to the pattern: FROM A @ 10 s; a limit is (A, B) OCCURS WITHIN 10 s"
     return _FOREIGN.get(word.casefold())
 
 

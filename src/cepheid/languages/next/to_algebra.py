@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from cepheid.algebra.expression import Duration
 from cepheid.algebra.expression_text import MAX_DEPTH
 from cepheid.algebra.pattern import Pattern, bound_variables
 from cepheid.algebra.query import Output, Program, Query
+from cepheid.languages.durations import duration_of, is_nothing
 from cepheid.languages.findings import Findings, Report
 from cepheid.languages.hierarchy import QueryPlace, check_references, query_names, read_types
 from cepheid.languages.limits import MOST_COMPONENTS, too_deep, too_many_components
@@ -103,7 +105,8 @@ class _Translation:
     ) -> _Translation:
         bindings = _bind(text.pattern, vocabulary.catalogue, findings)
         variables = {each.span: each.variable for each in bindings}
-        operators = Operators(variables, cap, failures).of(text.pattern)
+        delays = {each.span: _delay(each, findings) for each in syntax.delays(text.pattern)}
+        operators = Operators(variables, delays, cap, failures).of(text.pattern)
         return cls(text, Scope(bindings, vocabulary), findings, operators)
 
     # FROM and WHERE
@@ -201,6 +204,19 @@ def _bind(
         )
         for primitive, negated in found
     )
+
+
+def _delay(pattern: syntax.Delayed, findings: Findings) -> Duration:
+    found = duration_of(pattern.delay, "delay", "leave @ out to have no delay", findings)
+    if is_nothing(found):
+        findings.error(
+            "delay-not-positive",
+            "the delay has no length",
+            pattern.delay.amount.span,
+            "not more than 0",
+            help="write a length above 0, e.g. A @ 10 s",
+        )
+    return Duration(1, None) if found is None else found
 
 
 def _check_source(name: Name, catalogue: Catalogue, findings: Findings) -> None:
