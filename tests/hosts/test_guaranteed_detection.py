@@ -19,7 +19,7 @@ from cepheid.model.errors import OptionError, StateError
 from cepheid.model.options import make_options
 from cepheid.planner.compiled_query import CompiledQuery
 from tests.laws.succession_queries import TYPES
-from tests.laws.test_succession_equals_oracle import CAP, by_definition, found_in, stream
+from tests.laws.succession_runs import CAP, by_definition, found_in, stream
 
 Row = dict[str, Any]
 

@@ -24,7 +24,7 @@ from cepheid.model.options import Options, make_options
 from cepheid.planner.compiled_query import CompiledQuery
 from cepheid.planner.prepare import Prepared, prepare
 from tests.laws.shared_queries import query_set
-from tests.laws.test_succession_equals_oracle import CAP, _end, by_definition, found_in, stream
+from tests.laws.succession_runs import CAP, by_definition, end_of, found_in, stream
 
 SETS = int(os.environ.get("CEPHEID_SHARED_SETS", "6"))
 STREAMS = 8
@@ -118,7 +118,7 @@ def test_together_each_query_finds_what_it_finds_alone(number: int) -> None:
         arriving = rows
         if seed % 2:
             options["lateness"] = 3
-            arriving = sorted(rows, key=lambda row: _end(row) + source.randint(0, 3))
+            arriving = sorted(rows, key=lambda row: end_of(row) + source.randint(0, 3))
         shared = Shared(queries, options)
         alone = [Detector(query, **options) for query in queries]
         parts: list[list[Matches]] = [[] for _ in queries]

@@ -21,7 +21,7 @@ from cepheid.kernels import succession
 from cepheid.model.event_time import TimeDomain
 from cepheid.model.options import make_options
 from cepheid.planner.compiled_query import CompiledQuery
-from tests.laws.test_succession_equals_oracle import _end, found_in, stream
+from tests.laws.succession_runs import end_of, found_in, stream
 from tests.oracle.denotation import matches
 from tests.oracle.events import Ev
 
@@ -46,7 +46,7 @@ def history(rows: list[dict[str, Any]]) -> list[Ev]:
             row["event"],
             row["type"],
             row.get("start", row.get("ts")),
-            _end(row),
+            end_of(row),
             {name: value for name, value in row.items() if name not in own},
             position,
         )
@@ -92,14 +92,14 @@ def test_timers_fire_as_the_definitions_say(number: int) -> None:
         expected = by_definition(query, rows, options)
         lateness = source.choice((0, 3))
         options["lateness"] = lateness
-        arriving = sorted(rows, key=lambda row: _end(row) + source.randint(0, lateness))
+        arriving = sorted(rows, key=lambda row: end_of(row) + source.randint(0, lateness))
         detector = Detector(query, **options)
         parts: list[Matches] = []
         for row in arriving:
             before = detector.watermark
             parts.append(detector.feed([row]))
             if source.random() < 0.3:  # time runs on without an event, as far as it may
-                following = [_end(r) for r in arriving[arriving.index(row) + 1 :]]
+                following = [end_of(r) for r in arriving[arriving.index(row) + 1 :]]
                 parts.append(detector.advance(max(before, min(following, default=0))))
             if source.random() < 0.3:
                 detector = Detector.restore(query, detector.snapshot(), **options)
