@@ -103,7 +103,7 @@ def test_timers_fire_as_the_definitions_say(number: int) -> None:
                 parts.append(detector.advance(max(before, min(following, default=0))))
             if source.random() < 0.3:
                 detector = Detector.restore(query, detector.snapshot(), **options)
-        last = max(map(_end, rows), default=0)
+        last = max(map(end_of, rows), default=0)
         (engine,) = detector.engines or (None,)
         while engine is not None and (due := engine.next_deadline()) is not None:
             parts.append(detector.advance(due))
