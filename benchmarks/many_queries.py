@@ -8,7 +8,7 @@ are counted both ways before a time is kept.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -133,7 +133,7 @@ def check(texts: Sequence[str], sample: Sequence[str], batches: list[pa.RecordBa
             raise WrongAnswerError(f"{alone} matches alone, {found[text]} together: {text}")
 
 
-def _together(texts: Sequence[str], batches: list[pa.RecordBatch]):  # type: ignore[no-untyped-def]
+def _together(texts: Sequence[str], batches: list[pa.RecordBatch]) -> Callable[[], Answer]:
     workload = cepheid.Workload(texts)
     workload.feed(batches[0])
 
@@ -145,7 +145,7 @@ def _together(texts: Sequence[str], batches: list[pa.RecordBatch]):  # type: ign
     return feed
 
 
-def _alone(texts: Sequence[str], batches: list[pa.RecordBatch]):  # type: ignore[no-untyped-def]
+def _alone(texts: Sequence[str], batches: list[pa.RecordBatch]) -> Callable[[], Answer]:
     detectors = [cepheid.Detector(text) for text in texts]
     for detector in detectors:
         detector.feed(batches[0])

@@ -8,6 +8,7 @@ be that of the same workload in one process. Figure 11 is a simulation; this is 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +41,7 @@ def run(options: Options) -> Report:
         frame.count()
 
         def contender(strategy: str) -> Contender:
-            def prepare():  # type: ignore[no-untyped-def]
+            def prepare() -> Callable[[], Answer]:
                 workload = cepheid.Workload(
                     texts, statistics=RATES, partitions=NODES, plan={"placement": strategy}
                 )

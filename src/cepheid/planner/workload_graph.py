@@ -6,7 +6,7 @@ last. It is what `explain` prints and what `report.workload_graph` draws.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cepheid.algebra.expression import ScalarType, conjuncts
@@ -136,7 +136,7 @@ def _alone(group: Group) -> GraphOfGroup:
     return GraphOfGroup(group, tuple(nodes), count * len(names))
 
 
-def _types_of(group: Group):  # type: ignore[no-untyped-def]
+def _types_of(group: Group) -> Callable[[str], ScalarType]:
     kinds = {field.name: scalar_type(field.type) for field in group.queries[0].form.events}
     return lambda name: kinds.get(name, ScalarType.UNKNOWN)
 
