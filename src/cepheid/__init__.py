@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cepheid.delivery.deliver import Delivery, deliver
     from cepheid.hosts.spark_workload_control import WorkloadControl
-    from cepheid.session import CompiledQuery, Detector, Workload, compile, detect, scan
+    from cepheid.hosts.workload import Workload
+    from cepheid.session import CompiledQuery, Detector, compile, detect, scan
 
 __version__ = "0.1.0"
 __all__ = [
@@ -30,6 +31,10 @@ def __getattr__(name: str) -> Any:
         from cepheid.delivery import deliver as delivery  # noqa: PLC0415 (as below)
 
         return getattr(delivery, name)
+    if name == "Workload":
+        from cepheid.hosts import workload  # noqa: PLC0415 (only when it is used)
+
+        return workload.Workload
     if name == "WorkloadControl":
         from cepheid.hosts import spark_workload_control  # noqa: PLC0415 (loads pyspark)
 

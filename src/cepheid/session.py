@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from cepheid.hosts.in_process import Detector, detect_in_process
-from cepheid.hosts.workload import Workload
 from cepheid.model.errors import OptionError
 from cepheid.model.options import make_options
 from cepheid.planner.compiled_query import CompiledQuery, compile_text
 
-__all__ = ["CompiledQuery", "Detector", "Workload", "compile", "detect", "scan"]
+if TYPE_CHECKING:
+    from cepheid.hosts.workload import Workload
+
+__all__ = ["CompiledQuery", "Detector", "compile", "detect", "scan"]
 
 
 def compile(text: str, language: str | None = None, *, name: str = "query") -> CompiledQuery:
@@ -35,7 +37,7 @@ def detect(events: Any, query: CompiledQuery | Workload | str, **options: Any) -
     >>> table.column("x").to_pylist()
     [{'type': 'A', 'ts': 1}]
     """
-    if isinstance(query, Workload):
+    if not isinstance(query, CompiledQuery | str):
         return _detect_all(events, query, options)
     compiled = compile_text(query) if isinstance(query, str) else query
     if is_spark(events):

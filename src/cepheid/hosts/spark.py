@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cepheid.hosts.spark_batch import detect_batch, plan_batch
 from cepheid.hosts.spark_registered import registered_frames
 from cepheid.hosts.spark_scan import BatchInstead, ScanPlan, plan_scan, read_files
-from cepheid.hosts.workload import Workload
 from cepheid.model.errors import OptionError
 from cepheid.model.options import Options, make_options
 from cepheid.planner.compiled_query import CompiledQuery, compile_text
 from cepheid.planner.prepare import with_statistics
 from cepheid.planner.registered_sources import registrations_of
+
+if TYPE_CHECKING:
+    from cepheid.hosts.workload import Workload
 
 
 def detect_spark(events: Any, query: CompiledQuery, options: Options) -> Any:

@@ -22,7 +22,6 @@ from cepheid.hosts.matches import Matches
 from cepheid.hosts.seen_events import seen_by
 from cepheid.hosts.set_aside import SetAside, SideOutput
 from cepheid.hosts.shared_sequence_engine import SharedSequenceEngine
-from cepheid.hosts.shared_succession_engine import RunningQuery, SharedSuccessionEngine
 from cepheid.hosts.snapshot import with_notes, without_notes
 from cepheid.hosts.stream_front import StreamFront
 from cepheid.hosts.unit_dispatch import WORTH_IT, UnitDispatch
@@ -116,6 +115,12 @@ class SuccessionsUnit(Unit):
 
     def __init__(self, group: Group, options: Options, lateness: int) -> None:
         """`lateness` in the time column's unit."""
+        # Its kernel is compiled when it is loaded, for which sequences need not wait.
+        from cepheid.hosts.shared_succession_engine import (  # noqa: PLC0415
+            RunningQuery,
+            SharedSuccessionEngine,
+        )
+
         super().__init__(group, options)
         queries = [
             RunningQuery(prepared, member.active.since, member.active.until)
