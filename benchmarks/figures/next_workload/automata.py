@@ -33,9 +33,10 @@ _SPREAD = 1 << 10
 """Room between two ticks to tell apart events of equal start and end but other stamps between."""
 
 _FOLLOW = SuccessionShape(
-    (Leaf(0, 0), Leaf(1, 1), Follow(0, 1, ALWAYS, ALWAYS, ALWAYS, ALWAYS, (), False))
+    (Leaf(0, 0), Leaf(1, 1), Follow(0, 1, ALWAYS, ALWAYS, ALWAYS, ALWAYS, (), False)), (2,)
 )
-_MERGE = SuccessionShape((Leaf(0, 0), Leaf(1, 1), Merge((0, 1))))
+_MERGE = SuccessionShape((Leaf(0, 0), Leaf(1, 1), Merge((0, 1), ((), ()))), (2,))
+_END_OF_TIME = 2**62
 _NO_CONSTANTS = Constants(np.zeros(0, np.int64), np.zeros(0), 0)
 
 
@@ -125,13 +126,13 @@ def run_operator(is_next: bool, first: Stream, second: Stream, seconds: int) -> 
     succession = Succession(_FOLLOW if is_next else _MERGE)
     found: list[np.ndarray] = []
 
-    def deliver(ends: np.ndarray, rows: np.ndarray) -> None:
-        del ends
+    def deliver(ends: np.ndarray, rows: np.ndarray, roots: np.ndarray, delays: np.ndarray) -> None:
+        del ends, roots, delays
         found.append(rows[:, 1])
 
     events = Events(0, facts, np.zeros((0, facts.shape[1])))
     began = time.process_time()
-    succession.run(events, order, _NO_CONSTANTS, deliver)
+    succession.run(events, order, _END_OF_TIME, _NO_CONSTANTS, deliver)
     cpu_seconds = time.process_time() - began
     rows = np.concatenate(found) if found else np.zeros(0, np.int64)
     received = len(first) + len(second)

@@ -250,8 +250,11 @@ class ChainEngine(LiveEngine):
 
     def _prune(self) -> None:
         """Let go of the events that are older than every instance."""
-        if not self._chunks or self._live_rows < 2 * self._looked_at + _SPARE_ROWS:
-            return  # looking costs as much as there is alive: it pays when that has doubled
+        if not self._chunks:
+            return
+        # Looking costs as much as there is alive: it pays when that has doubled, or all is over.
+        if self._live_rows < 2 * self._looked_at + _SPARE_ROWS and not self._is_over():
+            return
         waiting, earliest = self._state.survey(self._processed_to)
         if waiting > self.options.limits.live_events:
             raise too_many_instances(waiting)

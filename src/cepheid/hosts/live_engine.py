@@ -129,6 +129,13 @@ class LiveEvents(ABC):
         """
         return False
 
+    def _is_over(self) -> bool:
+        """Whether every live event is older than all windows."""
+        window = self.retention
+        if window is None or self._chunks[-1].last_time + window > self.watermark:
+            return False
+        return max(chunk.last_time for chunk in self._chunks) + window <= self.watermark
+
     # -- state as events ------------------------------------------------------------------------
 
     @property

@@ -262,13 +262,6 @@ class LiveSuccessions(LiveEvents):
             chunk.shrink()
         self._looked_at = self._live_rows
 
-    def _is_over(self) -> bool:
-        """Whether every live event is older than all windows."""
-        window = self.prepared.plan.retention
-        if window is None or self._chunks[-1].last_time + window > self.watermark:
-            return False
-        return max(chunk.last_time for chunk in self._chunks) + window <= self.watermark
-
 
 class SuccessionEngine(LiveSuccessions, LiveEngine):
     """The running state of one query."""
