@@ -74,9 +74,7 @@ class SharedSequenceEngine(LiveEvents):
         return self._told(pieces, [engine.advance(watermark) for engine in self._apart])
 
     def _told(self, pieces: list[Piece], apart: list[Matches]) -> ManyMatches:
-        forms = [each.form for each in self.queries]
-        lengths = [len(steps) for steps in self._shared.steps]
-        return ManyMatches(forms, lengths, pieces, self._schema, apart)
+        return ManyMatches(self._forms, self._lengths, pieces, self._schema, apart)
 
     def _seen(self, query: int, events: EventBatch) -> Matches:
         """What a query that goes on by itself finds in the events that it may see."""
@@ -157,6 +155,8 @@ class SharedSequenceEngine(LiveEvents):
         parts = [shareable(query, type_of) for query in self.queries]
         self._shared = share_sequences([each for each in parts if isinstance(each, Shareable)])
         self._retention = self._shared.retention
+        self._forms = [each.form for each in self.queries]
+        self._lengths = [len(steps) for steps in self._shared.steps]
         self._columns = SharedColumns(self._shared, self.options)
         table, self._numbers = self._shared.table(self._active)
         self._rings = SharedRings(table)

@@ -31,6 +31,7 @@ from cepheid.hosts.workload_state import restore_state, state_of
 from cepheid.model.errors import OptionError, StateError
 from cepheid.model.options import Options, make_options
 from cepheid.planner.active import ALWAYS, Active
+from cepheid.planner.active import END_OF_TIME as NO_END
 from cepheid.planner.compiled_query import CompiledQuery, compile_text
 from cepheid.planner.explain import assumed_schema
 from cepheid.planner.explain_workload import explain_groups
@@ -82,6 +83,8 @@ class Workload:
         self._schema: pa.Schema | None = None
         self._open_schema = False
         self._told_watermark = BEGINNING
+        self._ends_of: list[Member] | None = None
+        self._soonest = 0
         named = queries.items() if isinstance(queries, Mapping) else ((None, q) for q in queries)
         for name, query in named:
             self.add(query, name=name)
@@ -261,7 +264,7 @@ class Workload:
         assert self._front is not None and self._run is not None
         found = self._run.advance(self._front.watermark)
         watermark = self._front.watermark
-        if any(m.active.is_over(watermark) for m in self._members):
+        if watermark >= self._first_end:
             self._change([m for m in self._members if not m.active.is_over(watermark)])
         return found
 
@@ -285,6 +288,14 @@ class Workload:
             driven=self._lateness() > 0,
             before=self._run,
         )
+
+    @property
+    def _first_end(self) -> int:
+        """When the first of the queries ends; looked for once for each set of them."""
+        if self._ends_of is not self._members:
+            ends = [m.active.until for m in self._members if m.active.until < NO_END]
+            self._ends_of, self._soonest = self._members, min(ends, default=2 * END_OF_TIME)
+        return self._soonest
 
     def _lateness(self) -> int:
         """The allowed lateness in the time column's unit."""
