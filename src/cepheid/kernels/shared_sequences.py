@@ -28,6 +28,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from cepheid.kernels.processor import prefetch
+
 DONE, OUTPUT_FULL, RINGS_FULL, POOL_FULL = range(4)
 """Why it stopped, always before a row that it has not begun."""
 
@@ -44,6 +46,8 @@ TOUCHED, KEPT_EVENTS, FOUND = range(3)
 """Counters: queries looked at, entries made, matches built."""
 
 _FIRST_SIZE = 4
+_AHEAD = 12
+"""How many pairs ahead memory is asked for what they need."""
 _NEVER = -(2**62)
 
 
@@ -154,6 +158,7 @@ def run(  # type: ignore[no-untyped-def]
     pairs = pair_rows.shape[0]
     is_dense = latest.shape[0] > 0
     width = atoms.shape[0] if is_dense else 0
+    flat = rings.ravel()
     touched = 0
     written = control[OUT_COUNT]
     i = begin
@@ -164,6 +169,14 @@ def run(  # type: ignore[no-untyped-def]
             j += 1
         if not is_dense and control[RING_COUNT] + j - i > rings.shape[0] >> 1:
             return i, RINGS_FULL
+        if is_dense and i + _AHEAD < pairs:
+            ahead = pair_atoms[i + _AHEAD]
+            group = atoms[ahead, KEY_GROUP]
+            if group >= 0:
+                coming = keys[group, pair_rows[i + _AHEAD]] * width
+                for line in range(0, width, 8):
+                    prefetch(latest, coming + line)  # type: ignore[call-arg]
+                prefetch(flat, (coming + ahead) * RING_WIDTH)
         now = times[row]
         before = written
         if emit:
