@@ -176,7 +176,7 @@ def run(  # type: ignore[no-untyped-def]
                 coming = keys[group, pair_rows[i + _AHEAD]] * width
                 for line in range(0, width, 8):
                     prefetch(latest, coming + line)  # type: ignore[call-arg]
-                prefetch(flat, (coming + ahead) * RING_WIDTH)
+                prefetch(flat, (coming + ahead) * RING_WIDTH)  # type: ignore[call-arg]
         now = times[row]
         before = written
         if emit:
