@@ -90,6 +90,16 @@ def test_events_without_a_key_on_spark(spark: SparkSession) -> None:
     assert told(found.toArrow().to_pylist()) == in_process(events)
 
 
+def test_time_that_does_not_run_on_is_the_same_on_spark(spark: SparkSession) -> None:
+    events = pa.Table.from_pylist(random_events(8, 60), schema=SCHEMA)
+    options: dict[str, Any] = {"types": TYPES, "close_at_end": False}
+    workload = cepheid.Workload(QUERIES, id="event", partitions=3, **options)
+    rows = cepheid.detect(spark.createDataFrame(events), workload).toArrow().to_pylist()
+    expected = told(workload.detect(events).to_pylist())
+    assert told(rows) == expected
+    assert expected != in_process(events, types=TYPES), "some deadline lies behind the last event"
+
+
 def test_lanes_are_told_on_spark(spark: SparkSession) -> None:
     events = spark.createDataFrame(pa.Table.from_pylist(random_events(3, 20), schema=SCHEMA))
     workload = cepheid.Workload(QUERIES, id="event", types=TYPES, partitions=2)
@@ -151,7 +161,8 @@ def test_queries_come_and_go_on_a_stream_of_spark(spark: SparkSession, tmp_path:
     Streamed(matches, tmp_path / "checkpoint", tmp_path / "sink")
     again = cepheid.WorkloadControl(tmp_path / "orders")  # a restart of everything
     matches = cepheid.detect(files.stream(spark, SPARK_SCHEMA), workload, control=again)
-    assert set(again.names) >= {"triple", "other", "unpaid"}
+    assert set(again.names) >= {"triple", "other", "unpaid", "pair"}
+    assert "by value" not in again.names
     files.add(late[60:])
     far = {"event": 10_000, "type": "D", "ts": 10_000, "id": 1, "v": 0}
     files.add([far])

@@ -122,5 +122,7 @@ def test_one_table_of_all_matches() -> None:
     assert sorted(len(row["events"]) for row in rows[4:]) == [2, 2, 3]
     assert {e["variable"] for e in rows[4]["events"]} == {"x", "y"}
     assert cepheid.detect([event("A", 1)], workload).num_rows == 0
+    workload.advance(100)  # a history of its own is not late for that
+    assert workload.detect([event("A", 1), event("B", 3)]).num_rows == 3
     with pytest.raises(OptionError, match="has its own options"):
         cepheid.detect([], workload, lateness=3)

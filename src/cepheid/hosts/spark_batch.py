@@ -147,6 +147,8 @@ def plan_batch(events: Any, query: CompiledQuery, options: Options) -> BatchPlan
         _columns_note(columns, sources.schema),
     ]
     division = _divide(key, needed, kept, tests, notes)
+    if not options.close_at_end:
+        notes.append("looked before for the time of the last event, because of close_at_end=False")
     task = DetectionTask(
         query,
         options,
@@ -155,7 +157,7 @@ def plan_batch(events: Any, query: CompiledQuery, options: Options) -> BatchPlan
         names,
         sources.lacking,
         division.slices if isinstance(division, BySlices) else None,
-        None if options.close_at_end else _end_of_time(sources, program, notes),
+        None if options.close_at_end else end_of_time(sources, program),
     )
     return BatchPlan(needed, tests[0], task, division, tuple(notes))
 
@@ -271,14 +273,13 @@ def _slice_of(edges: tuple[int, ...], time: Column) -> Column:
     return search(0, len(edges))
 
 
-def _end_of_time(sources: Sources, program: PreparedProgram, notes: list[str]) -> int:
+def end_of_time(sources: Sources, program: PreparedProgram) -> int:
     """The watermark after the last event of all, also of types the query does not read."""
     options = program.options
     usable = has_usable_time(sources.schema, options) & quoted(options.type).isNotNull()
     time = time_number(sources.schema, options)
     times = [part.frame.filter(usable).select(time.alias("t")) for part in sources.parts]
     (last,) = together(times).agg(sf.max("t").alias("t")).collect()
-    notes.append("looked before for the time of the last event, because of close_at_end=False")
     return -(2**62) if last["t"] is None else int(last["t"]) - program.lateness
 
 

@@ -16,9 +16,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from cepheid.hosts.match_union import union_schema
-from cepheid.hosts.spark_batch import refuse_arrival_order
+from cepheid.hosts.spark_batch import end_of_time, refuse_arrival_order
 from cepheid.hosts.spark_filter import EventTests, quoted
 from cepheid.hosts.spark_routes import route_column
+from cepheid.hosts.spark_sources import read_sources
 from cepheid.hosts.spark_types import arrow_schema, plain_schema, spark_schema
 from cepheid.hosts.stream_routing import Routing
 from cepheid.hosts.workload_lanes import Lane, lanes_of, on_one_node
@@ -39,6 +40,7 @@ class WorkloadPlan:
     lanes: tuple[Lane, ...]
     options: Options
     partitions: int
+    end: int | None
 
     def matches(self) -> DataFrame:
         """The lazy DataFrame of all matches."""
@@ -66,6 +68,7 @@ class WorkloadPlan:
             columns,
             self.schema,
             plain_schema(form),
+            self.end,
         )
         return numbered.mapInArrow(task.detect, spark_schema(form))
 
@@ -103,7 +106,10 @@ def plan_workload_batch(
     partitions = given or int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
     lanes = lanes_of(members, options, schema, buckets=partitions, nodes=partitions)
     lanes = _with_whole_keys(events, lanes, schema, options, partitions)
-    return WorkloadPlan(events, schema, lanes, options, partitions)
+    end = None
+    if not options.close_at_end:
+        end = end_of_time(read_sources(events, options), lanes[0].programs[0])
+    return WorkloadPlan(events, schema, lanes, options, partitions, end)
 
 
 def _with_whole_keys(

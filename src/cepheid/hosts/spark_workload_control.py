@@ -23,7 +23,7 @@ from cepheid.hosts.spark_packing import PACK_SCHEMA, PACKS
 from cepheid.hosts.stream_routing import route
 from cepheid.hosts.stream_workload import StreamLane
 from cepheid.hosts.workload_lanes import Lane, together
-from cepheid.hosts.workload_orders import BEGIN, END, Order, written_query
+from cepheid.hosts.workload_orders import BEGIN, END, REMOVE, Order, refuse_sources, written_query
 from cepheid.model.errors import OptionError
 from cepheid.model.options import Options
 from cepheid.planner.compiled_query import CompiledQuery, compile_text
@@ -67,6 +67,7 @@ class WorkloadControl:
                 help="give another name=, or remove the old one first",
             )
         compiled = compile_text(query) if isinstance(query, str) else query
+        refuse_sources(compiled)
         self._begin(name, compiled, self._lane_for(compiled), at)
 
     def resume(self, name: str, *, at: Any = None) -> None:
@@ -83,8 +84,8 @@ class WorkloadControl:
             self._known[name] = replace(known, is_active=False)
 
     def remove(self, name: str, *, at: Any = None) -> None:
-        """The same, for good."""
-        self.pause(name, at=at)
+        """The same, for good; the name is free again."""
+        self._write(Order(REMOVE, name, self._asked(name).lane, _time(at)))
         del self._known[name]
 
     # -- for the host -----------------------------------------------------------------------------
@@ -104,6 +105,8 @@ class WorkloadControl:
             if order.kind == BEGIN:
                 member = order.carried_out((), 0)[0]
                 self._known[order.name] = _Known(member.query, order.lane, True)
+            elif order.kind == REMOVE:
+                self._known.pop(order.name, None)
             elif order.name in self._known:
                 known = self._known[order.name]
                 self._known[order.name] = replace(known, is_active=False)

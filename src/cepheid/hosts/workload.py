@@ -23,6 +23,7 @@ from cepheid.hosts.stream_front import StreamFront
 from cepheid.hosts.workload_orders import (
     read_member,
     read_query,
+    refuse_sources,
     written_member,
     written_query,
 )
@@ -112,12 +113,7 @@ class Workload:
         Returns its name. The other queries go on undisturbed.
         """
         compiled = compile_text(query) if isinstance(query, str) else query
-        if compiled.program.catalogue.sources:
-            raise OptionError.of(
-                "sources-in-workload",
-                "the text registers sources, whose records a workload does not read",
-                help="give the events under the names of the schema, and leave out `register`",
-            )
+        refuse_sources(compiled)
         chosen = name or self._free_name(compiled.name)
         if chosen in self._entries:
             raise OptionError.of(
@@ -227,6 +223,7 @@ class Workload:
         fresh.__dict__.update(self.__dict__)
         fresh.options = replace(self.options, lateness=0)
         fresh._run = fresh._front = fresh._schema = None
+        fresh._told_watermark = BEGINNING
         found = Found()
         for batch in batches:
             found = found + fresh._feed(batch)

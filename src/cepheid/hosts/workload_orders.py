@@ -10,16 +10,20 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from cepheid.model.errors import OptionError
 from cepheid.planner.active import Active
 from cepheid.planner.compiled_query import CompiledQuery, compile_text
 from cepheid.planner.workload_plan import Member
 
-BEGIN, END = "begin", "end"
+BEGIN, END, REMOVE = "begin", "end", "remove"
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Begin or end to show events to the query `name`, from the time `at` on."""
+    """Begin or end to show events to the query `name`, from the time `at` on.
+
+    To remove it is to end it, and to forget its name.
+    """
 
     kind: str
     name: str
@@ -49,6 +53,16 @@ class Order:
             if m.name == self.name
             else m
             for m in members
+        )
+
+
+def refuse_sources(query: CompiledQuery) -> None:
+    """A workload reads one stream of events, not the records of sources."""
+    if query.program.catalogue.sources:
+        raise OptionError.of(
+            "sources-in-workload",
+            "the text registers sources, whose records a workload does not read",
+            help="give the events under the names of the schema, and leave out `register`",
         )
 
 

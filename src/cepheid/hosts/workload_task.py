@@ -27,7 +27,8 @@ class WorkloadTask:
     """The work on one partition; queries travel as texts, by lane.
 
     `columns` names those of the input, since mapInArrow stumbles over names with dots; `schema` is
-    that of the matches on Spark, `events` that of the events.
+    that of the matches on Spark, `events` that of the events. `end` is how far time has run when it
+    must not run on for ever (close_at_end=False).
     """
 
     lanes: tuple[tuple[Member, ...], ...]
@@ -35,18 +36,20 @@ class WorkloadTask:
     columns: tuple[str, ...]
     events: pa.Schema
     schema: pa.Schema
+    end: int | None = None
 
     def detect(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """A partition in order of lane and time."""
         named = (batch.rename_columns(list(self.columns)) for batch in batches)
         runs = SortedRuns(in_large_pieces(named), LANE)
         while (lane := runs.current()) is not None:
-            workload = WorkloadRun(self.lanes[lane], self.options, self.events)
+            driven = self.end is not None
+            workload = WorkloadRun(self.lanes[lane], self.options, self.events, driven=driven)
             for table in runs.of(lane):
                 for events in event_batches(table, self.options):
                     yield from self._written(workload.feed(events))
-            if self.options.close_at_end:
-                yield from self._written(workload.advance(END_OF_TIME))
+            end = END_OF_TIME if self.end is None else self.end
+            yield from self._written(workload.advance(end))
 
     def _written(self, found: Found) -> Iterator[pa.RecordBatch]:
         """Matches as batches of bounded size in the types Spark expects."""
