@@ -14,22 +14,18 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from cepheid.algebra.expression import attributes
 from cepheid.hosts.event_columns import EventColumns
 from cepheid.hosts.live_engine import LiveEngine, too_many_instances
 from cepheid.hosts.matches import Piece
-from cepheid.hosts.plain_columns import MOST_PLAIN_TYPES, whole_numbers
+from cepheid.hosts.plain_columns import PlainColumns
 from cepheid.hosts.store import Chunk, View
-from cepheid.kernels.chain_state import NO_ROWS, ChainState, PlainRows, Rows
-from cepheid.model.event_time import MAX_TIME
-from cepheid.planner.chain_plan import ChainLayout
+from cepheid.kernels.chain_state import NO_ROWS, ChainState, Rows
 from cepheid.planner.chains import Chains
 from cepheid.planner.prepare import Prepared
 
 _WORTH_COMPACTING = 1 << 15
 _SPARE_ROWS = 512
 _SPARE_KEYS = 1 << 16
-_NO_KEYS = np.zeros(0, np.int64)
 
 
 class ChainEngine(LiveEngine):
@@ -129,12 +125,8 @@ class ChainEngine(LiveEngine):
         self._columns = EventColumns(layout, self.options, self._first_events)
         self._state = ChainState(layout.steps, layout.chain.windows)
         self._held_rows = NO_ROWS
-        self._plain = PlainRows() if self._reads_plain(layout) else None
-        self._tested = {name for _, _, test in layout.bit_tests for _, name in attributes(test)}
-
-    def _reads_plain(self, layout: ChainLayout) -> bool:
-        """Whether batches in order can be read as they are."""
-        return layout.is_plain and self._lateness == 0 and self.options.types is None
+        in_order = self._lateness == 0 and self.options.types is None
+        self._plain = PlainColumns(self._columns) if in_order and layout.is_plain else None
 
     def _rebuild(self) -> None:
         """Lay out anew and replay the live events: the same instances."""
@@ -178,36 +170,15 @@ class ChainEngine(LiveEngine):
         """Let the kernel read a batch's columns as they are; how many rows it could take."""
         if self._plain is None:
             return 0
-        types = self._columns.types
-        wanted = types.wanted_codes(codes.dtype)
-        ends = times[0] > -MAX_TIME and times[-1] < MAX_TIME
-        if not ends or not 0 < len(wanted) <= MOST_PLAIN_TYPES:
+        read = self._plain.read(batch, codes, times, max(self.watermark, self.latest))
+        if read is None:
             return 0
-        if not all(batch.schema.get_field_index(name) >= 0 for name in self._tested):
-            return 0
-        keys, close = _NO_KEYS, (0, 0)
-        if self._columns.keys is not None:
-            column = whole_numbers(batch, self._layout.chain.key[0])
-            found = None if column is None else self._columns.keys.close_range(column)
-            if column is None or found is None:
-                return 0
-            keys, close = column, found
-        latest = max(self.watermark, self.latest)
-        taken, selected, rows = self._plain.select(
-            codes, types.bits, wanted, times, latest, keys, close, self._ordinal
-        )
-        if not taken:
-            return 0
-        self._columns.test_bits(rows.mask, rows.times, batch, selected, codes)
-        self.rows_as_they_are += taken
-        self.latest = self.watermark = int(times[taken - 1])
-        if len(selected):
-            self._chunks.append(
-                Chunk(self._ordinal, batch, selected, arrived, None, {}, batch_times=times)
-            )
-            self._count_new(len(selected))
+        self._columns.complete(read.mask, read.times, batch, read.selected, codes)
+        rows = Rows(read.mask, read.times, read.keys, self._ordinal)
+        self.rows_as_they_are += read.taken
+        self._took(batch, read, times, arrived)
         pieces += self._after_held(rows)
-        return taken
+        return read.taken
 
     def _process(self, first_new: int) -> list[Piece]:
         """Let in what lies before the watermark, and hold the rest."""

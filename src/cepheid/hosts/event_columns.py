@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from cepheid.hosts.event_reader import AbsentKey, EventReader
 from cepheid.hosts.type_codes import TypeCodes
-from cepheid.kernels.relevance import gather
 from cepheid.model.options import Options
 from cepheid.model.undefined import ABSENT_INT, MIN_INT, NULL_INT
 from cepheid.planner.chain_plan import ChainLayout
@@ -60,18 +59,41 @@ class EventColumns(EventReader):
         """
         layout = self.layout
         column = self._getter(batch, selected, codes, lacks, open_schema)
-        if selected is None:
-            selected = np.arange(len(codes))
-        rows = len(selected)
-        mask = np.empty(rows, np.int64)
-        mine = np.empty(rows, np.int64)
-        gather(selected, codes, self.types.bits, times, mask, mine)
-        times = mine
+        mask, times = self._types_and_times(selected, codes, times)
+        rows = len(mask)
         self._test_bits(mask, times, column)
         arrays = {"mask": mask, "t": times}
         for g, names in enumerate(layout.key_attributes):
             arrays[f"k{g}"] = self._key_codes(g, [column(n) for n in names], mask)
+        arrays |= self._attributes(rows, column)
+        if isinstance(layout, SuccessionLayout) and layout.dispatcher is not None:
+            arrays["touching"], arrays["touched"] = layout.dispatcher.pairs(mask, column)
+        return arrays
+
+    def complete(
+        self,
+        mask: np.ndarray,
+        times: np.ndarray,
+        batch: pa.RecordBatch,
+        selected: np.ndarray,
+        codes: np.ndarray,
+    ) -> dict[str, np.ndarray]:
+        """c0.. of selected rows, whose masks lose what the rows may not fill.
+
+        The batch must have all the columns that are read.
+        """
+        layout = self.layout
+        if self._first_events is None and not layout.bit_tests and not layout.columns:
+            return {}
+        column = self._getter(batch, selected, codes, {}, False)
+        self._test_bits(mask, times, column)
+        return self._attributes(len(mask), column)
+
+    def _attributes(self, rows: int, column: Callable[[str], Column]) -> dict[str, np.ndarray]:
+        """The attributes that a kernel reads, and the tests that are worked out for it."""
+        layout = self.layout
         tests = dict(layout.computed)
+        arrays = {}
         for c, (name, kind) in enumerate(layout.columns):
             if name in tests:
                 holds = evaluate_predicate(
@@ -80,23 +102,7 @@ class EventColumns(EventReader):
                 arrays[f"c{c}"] = holds.astype(np.int64)
             else:
                 arrays[f"c{c}"] = self._kernel_values(column(name), kind)
-        if isinstance(layout, SuccessionLayout) and layout.dispatcher is not None:
-            arrays["touching"], arrays["touched"] = layout.dispatcher.pairs(mask, column)
         return arrays
-
-    def test_bits(
-        self,
-        mask: np.ndarray,
-        times: np.ndarray,
-        batch: pa.RecordBatch,
-        selected: np.ndarray,
-        codes: np.ndarray,
-    ) -> None:
-        """Take from the masks of selected rows, whose times are given, what they may not fill.
-
-        The batch must have all the columns that are tested.
-        """
-        self._test_bits(mask, times, self._getter(batch, selected, codes, {}, False))
 
     def _test_bits(
         self, mask: np.ndarray, times: np.ndarray, column: Callable[[str], Column]

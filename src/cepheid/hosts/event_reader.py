@@ -11,7 +11,8 @@ import pyarrow as pa
 from cepheid.algebra.expression import ScalarType
 from cepheid.hosts.type_codes import TypeCodes
 from cepheid.kernels.interning import KeyTable, StringTable
-from cepheid.kernels.relevance import take
+from cepheid.kernels.memory import room
+from cepheid.kernels.relevance import gather, look_up, take
 from cepheid.model.diagnostics import did_you_mean
 from cepheid.model.errors import DataError
 from cepheid.model.options import Options
@@ -46,6 +47,18 @@ class EventReader(ABC):
         open_schema: bool,
     ) -> dict[str, np.ndarray]:
         """What a kernel reads of the selected rows; codes and times are the whole batch's."""
+
+    def _types_and_times(
+        self, selected: np.ndarray | None, codes: np.ndarray, times: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """What `types` says of each selected row, and its time, in arrays of their own."""
+        rows = len(codes) if selected is None else len(selected)
+        bits, mine = room(rows), room(rows)
+        if selected is None:
+            look_up(codes, self.types.bits, times, bits, mine)
+        else:
+            gather(selected, codes, self.types.bits, times, bits, mine)
+        return bits, mine
 
     def _getter(
         self,

@@ -18,6 +18,7 @@ from cepheid.hosts.batch_schema import check_batch_schema, merged_schema
 from cepheid.hosts.event_reader import AbsentKey, EventReader
 from cepheid.hosts.ingest import EventBatch
 from cepheid.hosts.matches import Matches, Piece
+from cepheid.hosts.plain_columns import PlainBatch
 from cepheid.hosts.set_aside import SetAside, event_times
 from cepheid.hosts.store import Chunk, View
 from cepheid.kernels.relevance import RowSelector, is_in_order, select_any_order
@@ -57,6 +58,7 @@ class LiveEvents(ABC):
         self.position = 0
         self.set_aside = SetAside()
         self._lateness = lateness
+        self._kept_for = prepared.plan.retention
         self._first_events = first_events
         self._column_types: dict[str, ScalarType] = dict(prepared.column_types)
         self._chunks: list[Chunk] = []
@@ -84,7 +86,7 @@ class LiveEvents(ABC):
     @property
     def retention(self) -> int | None:
         """An event older than the watermark by this much matters no more; None: it depends."""
-        return self.prepared.plan.retention
+        return self._kept_for
 
     @property
     def needs_state(self) -> bool:
@@ -371,18 +373,29 @@ class LiveEvents(ABC):
         if not len(selected):
             return
         where = positions if isinstance(positions, int) else positions[selected]
+        some = selected if len(selected) < batch.num_rows else None
         try:
-            arrays = self._arrays(batch, selected, lacks, open_schema, codes, times)
+            arrays = self._arrays(batch, some, lacks, open_schema, codes, times)
         except AbsentKey:
             self._leave_key()
-            arrays = self._arrays(batch, selected, lacks, open_schema, None, times)
+            arrays = self._arrays(batch, some, lacks, open_schema, None, times)
         self._keep(arrays, len(selected))
         own = {name: rows[selected] for name, rows in lacks.items()}
-        whole = selected if len(selected) < batch.num_rows else None
         in_order = self._lateness == 0
-        chunk = Chunk(self._ordinal, batch, whole, where, arrays["t"], own, in_order=in_order)
+        chunk = Chunk(self._ordinal, batch, some, where, arrays["t"], own, in_order=in_order)
         self._chunks.append(chunk)
         self._count_new(len(selected))
+
+    def _took(
+        self, batch: pa.RecordBatch, read: PlainBatch, times: np.ndarray, arrived: int
+    ) -> None:
+        """Note rows that were taken as they are, in order of time."""
+        self.latest = self.watermark = int(times[read.taken - 1])
+        rows = len(read.selected)
+        if rows:
+            chunk = Chunk(self._ordinal, batch, read.selected, arrived, None, {}, batch_times=times)
+            self._chunks.append(chunk)
+            self._count_new(rows)
 
     def _count_new(self, rows: int) -> None:
         self._ordinal += rows

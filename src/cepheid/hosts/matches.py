@@ -15,7 +15,7 @@ from cepheid.hosts.match_columns import event_column
 from cepheid.hosts.plain_types import python_rows
 from cepheid.hosts.store import View
 from cepheid.kernels.expand import expand_columns, expand_groups
-from cepheid.kernels.memory import copied, room
+from cepheid.kernels.memory import room
 from cepheid.kernels.sequence_shape import SequenceShape
 from cepheid.model.errors import LimitExceeded
 from cepheid.planner.chains import Chains
@@ -40,7 +40,10 @@ class Flat:
 
 @dataclass(slots=True)
 class Groups:
-    """Matches that differ in their first event only, kept together (factorised)."""
+    """Matches that differ in their first event only, kept together (factorised).
+
+    `later[:, g]` are the events of group g after the first.
+    """
 
     later: np.ndarray
     start: np.ndarray
@@ -60,19 +63,18 @@ class Groups:
 def kernel_output(
     shape: SequenceShape, out: dict[str, np.ndarray], filled: int, listed: int
 ) -> Flat | Groups:
-    """What a kernel wrote, copied: its buffers are used again."""
-    first = 1 if shape.factorised else 0
-    rows = room(filled, shape.length - first)
-    for state in range(first, shape.length):
-        rows[:, state - first] = out[f"out{state}"][:filled]
-    if not shape.factorised:
-        return Flat(rows)
-    return Groups(
-        rows,
-        copied(out["out_from"][:filled]),
-        copied(out["out_count"][:filled]),
-        copied(out["listed"][:listed]),
-    )
+    """What a kernel wrote."""
+    if shape.factorised:
+        return Groups(
+            out["later"][:, :filled],
+            out["out_from"][:filled],
+            out["out_count"][:filled],
+            out["listed"][:listed],
+        )
+    rows = room(filled, shape.length)
+    for state in range(shape.length):
+        rows[:, state] = out[f"out{state}"][:filled]
+    return Flat(rows)
 
 
 @dataclass(slots=True)
@@ -114,7 +116,7 @@ class Piece:
             done = ends[begin - 1] if begin else 0
             end = max(begin + 1, int(np.searchsorted(ends, done + rows, side="right")))
             some = slice(begin, end)
-            group = Groups(part.later[some], part.start[some], part.count[some], part.listed)
+            group = Groups(part.later[:, some], part.start[some], part.count[some], part.listed)
             yield _index(group, base)
             begin = end
 
@@ -134,7 +136,7 @@ class Piece:
 def _index(part: Flat | Groups, base: int) -> np.ndarray:
     if isinstance(part, Flat):
         return np.asfortranarray(part.rows - base)
-    columns = room(part.later.shape[1] + 1, len(part))
+    columns = room(part.later.shape[0] + 1, len(part))
     expand_columns(part.later, part.start, part.count, part.listed, base, columns)
     return columns.T
 
@@ -143,7 +145,7 @@ def flat_rows(
     later: np.ndarray, start: np.ndarray, count: np.ndarray, listed: np.ndarray
 ) -> np.ndarray:
     """All matches of the groups as rows, one column per variable."""
-    out = room(int(count.sum()), later.shape[1] + 1)
+    out = room(int(count.sum()), later.shape[0] + 1)
     expand_groups(later, start, count, listed, out)
     return out
 

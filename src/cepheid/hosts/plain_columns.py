@@ -1,77 +1,82 @@
-"""Batches whose columns a kernel can read as they are: close integer keys, numbers, no nulls."""
+"""Batches whose rows a kernel can take as they are: in order of time, with close integer keys."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from cepheid.algebra.expression import ScalarType
+from cepheid.algebra.expression import attributes
 from cepheid.hosts.event_columns import EventColumns
-from cepheid.model.undefined import ABSENT_FLOAT, MIN_INT
-from cepheid.planner.sequence_layout import Layout
+from cepheid.kernels.plain_rows import PlainRows
+from cepheid.model.event_time import MAX_TIME
 
-MOST_PLAIN_TYPES = 12
+_MOST_TYPES = 12
 """Beyond this many event types a lookup table beats comparing with each."""
+
+_NO_KEYS = np.zeros(0, np.int64)
+
+
+@dataclass(slots=True)
+class PlainBatch:
+    """The first rows of a batch: how many, and the relevant ones among them.
+
+    The arrays, but for `selected`, are the reader's own: they last until it is used again.
+    """
+
+    taken: int
+    selected: np.ndarray
+    mask: np.ndarray
+    times: np.ndarray
+    keys: np.ndarray
 
 
 class PlainColumns:
-    """Hands a batch's own buffers to the kernel, or says that it cannot."""
+    """Reads a batch's types, times and keys in the buffers they came in, or says that it cannot."""
 
-    def __init__(self, columns: EventColumns, key: str | None) -> None:
-        """For a layout without tests on strings and with at most one integer key column."""
+    def __init__(self, columns: EventColumns) -> None:
+        """For a layout that `is_plain`."""
         self._columns = columns
-        self._key = key
+        layout = columns.layout
+        self._key = layout.key_attributes[0][0] if layout.key_attributes else None
+        tests = [test for _, _, test in layout.bit_tests] + [test for _, test in layout.computed]
+        self._needed = {name for test in tests for _, name in attributes(test)}
+        self._needed |= {name for name, _ in layout.columns} - {name for name, _ in layout.computed}
+        self._rows = PlainRows()
 
-    @classmethod
-    def of(cls, columns: EventColumns, layout: Layout) -> PlainColumns | None:
-        """None when the layout needs more than the raw columns."""
-        groups = layout.key_attributes
-        numbers = all(kind in (ScalarType.INT, ScalarType.FLOAT) for _, kind in layout.columns)
-        if layout.bit_tests or not numbers or len(groups) > 1 or layout.bits_of_any_type:
-            return None
-        if layout.selection:  # tests on top of the kernel look at candidates, not at its matches
-            return None
-        if layout.scan != "stacks":
-            return None
-        if groups and layout.key_kinds != (ScalarType.INT,):
-            return None
-        return cls(columns, groups[0][0] if groups else None)
+    def read(
+        self, batch: pa.RecordBatch, codes: np.ndarray, times: np.ndarray, latest: int
+    ) -> PlainBatch | None:
+        """The rows up to the first block that is not in order, or has a key far from the others.
 
-    def inputs(self, batch: pa.RecordBatch) -> dict[str, Any] | None:
-        """The kernel's column arguments; None when this batch has nulls or other types."""
-        values: dict[str, Any] = {"key_base": 0, "key_size": 0}
+        None when not even the first rows can be taken; `codes` and `times` are the whole batch's.
+        """
+        types = self._columns.types
+        wanted = types.wanted_codes(codes.dtype)
+        ends = times[0] > -MAX_TIME and times[-1] < MAX_TIME
+        if not ends or not 0 < len(wanted) <= _MOST_TYPES:
+            return None
+        keys, close = _NO_KEYS, (0, 0)
         if self._key is not None:
-            key = _numbers(batch, self._key, ScalarType.INT)
-            keys = self._columns.keys
-            assert keys is not None
-            close = None if key is None else keys.close_range(key)
-            if close is None:
+            column = _whole_numbers(batch, self._key)
+            assert self._columns.keys is not None
+            found = None if column is None else self._columns.keys.close_range(column)
+            if column is None or found is None:
                 return None
-            values |= {"k0": key, "key_base": close[0], "key_size": close[1]}
-        for c, (name, kind) in enumerate(self._columns.layout.columns):
-            column = _numbers(batch, name, kind)
-            if column is None or (len(column) and column.min() < _LEAST[kind]):
-                return None
-            values[f"c{c}"] = column
-        return values
+            keys, close = column, found
+        if not all(batch.schema.get_field_index(name) >= 0 for name in self._needed):
+            return None
+        read = self._rows.select(codes, types.bits, wanted, times, latest, keys, close)
+        return PlainBatch(*read) if read[0] else None
 
 
-_LEAST = {ScalarType.INT: MIN_INT, ScalarType.FLOAT: np.nextafter(ABSENT_FLOAT, 0.0)}
-
-
-def whole_numbers(batch: pa.RecordBatch, name: str) -> np.ndarray | None:
+def _whole_numbers(batch: pa.RecordBatch, name: str) -> np.ndarray | None:
     """A column of integers without nulls; None when it is not like that."""
-    return _numbers(batch, name, ScalarType.INT)
-
-
-def _numbers(batch: pa.RecordBatch, name: str, kind: ScalarType) -> np.ndarray | None:
     where = batch.schema.get_field_index(name)
     if where < 0:
         return None
     column = batch.column(where)
-    wanted = pa.float64() if kind is ScalarType.FLOAT else pa.int64()
-    if column.type != wanted or column.null_count:
+    if column.type != pa.int64() or column.null_count:
         return None
     return np.asarray(column)

@@ -18,12 +18,11 @@ from cepheid.hosts.event_columns import EventColumns
 from cepheid.hosts.event_reader import AbsentKey
 from cepheid.hosts.live_engine import BEGINNING, END_OF_TIME, LiveEngine
 from cepheid.hosts.match_columns import holds_for
-from cepheid.hosts.matches import Flat, Groups, Piece, kernel_output
+from cepheid.hosts.matches import Flat, Piece, kernel_output
 from cepheid.hosts.negation import NegationProbes
-from cepheid.hosts.plain_columns import MOST_PLAIN_TYPES, PlainColumns
-from cepheid.hosts.store import Chunk, LiveColumns, View
+from cepheid.hosts.plain_columns import PlainColumns
+from cepheid.hosts.store import LiveColumns, View
 from cepheid.kernels.scans import SequenceScan, start_scan
-from cepheid.kernels.stacks import Stacks
 from cepheid.model.event_time import MAX_TIME
 from cepheid.planner.prepare import Prepared
 from cepheid.planner.sequence_layout import Layout
@@ -31,6 +30,7 @@ from cepheid.planner.sequence_plan import SequencePlan
 
 _SPARE_KEYS = 1 << 16
 _NO_WINDOW = 2 * MAX_TIME
+_CONSECUTIVE = np.zeros(0, np.int64)
 
 
 class SequenceEngine(LiveEngine):
@@ -68,36 +68,15 @@ class SequenceEngine(LiveEngine):
         """Let the kernel read a batch's columns as they are; how many rows it could take."""
         if self._plain is None:
             return 0
-        assert isinstance(self._stacks, Stacks)
-        inputs = self._plain.inputs(batch)
-        wanted = self._columns.types.wanted_codes(codes.dtype)
-        ends = times[0] > -MAX_TIME and times[-1] < MAX_TIME
-        if inputs is None or not ends or not 0 < len(wanted) <= MOST_PLAIN_TYPES:
+        read = self._plain.read(batch, codes, times, max(self.watermark, self.latest))
+        if read is None:
             return 0
-        if self._columns.keys is not None:
-            self._stacks.admit_keys(self._columns.keys.count)
-        inputs |= {"types": codes, "bits": self._columns.types.bits, "wanted": wanted, "t": times}
-        inputs |= {"latest": max(self.watermark, self.latest), "row_base": self._ordinal}
-        inputs |= self._call_inputs(emit=True)
-        parts: list[Flat | Groups] = []
-        taken, selected = self._stacks.run_plain(
-            inputs,
-            batch.num_rows,
-            lambda out, filled, listed: parts.append(
-                kernel_output(self.layout.shape, out, filled, listed)
-            ),
-        )
-        self._order_base += len(selected)
-        if taken:
-            self.latest = self.watermark = int(times[taken - 1])
-        if len(selected):
-            self._chunks.append(
-                Chunk(self._ordinal, batch, selected, arrived, None, {}, batch_times=times)
-            )
-            self._count_new(len(selected))
-        view = View(list(self._chunks))
-        pieces += [Piece(part, view) for part in parts]
-        return taken
+        inputs = self._columns.complete(read.mask, read.times, batch, read.selected, codes)
+        inputs |= {"mask": read.mask, "t": read.times, "k0": read.keys}
+        first = self._ordinal
+        self._took(batch, read, times, arrived)
+        pieces += self._run(inputs, len(read.selected), first)
+        return read.taken
 
     @property
     def layout(self) -> Layout:
@@ -142,8 +121,8 @@ class SequenceEngine(LiveEngine):
         self._live.base = self._live.end = self._chunks[0].base if self._chunks else self._ordinal
         self._probes = NegationProbes(layout, self._columns, self._live)
         self._plain = None
-        if not self._keeps_arrays and self._first_events is None and self.options.types is None:
-            self._plain = PlainColumns.of(self._columns, layout)
+        if not self._keeps_arrays and self.options.types is None and layout.is_plain:
+            self._plain = PlainColumns(self._columns)
 
     def _make_stacks(self, layout: Layout) -> SequenceScan:
         return start_scan(layout.scan, layout.shape, layout.families)
@@ -164,8 +143,7 @@ class SequenceEngine(LiveEngine):
                 return
             self._keep(arrays, len(chunk))
             if not self._keeps_arrays:
-                ordinals = np.arange(chunk.base, chunk.base + len(chunk))
-                self._run(self._new, ordinals, emit=False)
+                self._run(self._new, len(chunk), chunk.base, emit=False)
         if self._keeps_arrays:
             self._replay(emit=False)
         self._stacks.counters[:] = counted  # what is replayed was counted when it came
@@ -174,7 +152,7 @@ class SequenceEngine(LiveEngine):
         if self._keeps_arrays:
             self._replay(emit=bool(self._probes.at_end))
         else:
-            self._run(self._new, np.arange(self._ordinal), emit=False)
+            self._run(self._new, self._ordinal, emit=False)
 
     def _replay(self, *, emit: bool) -> None:
         """Feed what was fed before to empty stacks, and hold what was held."""
@@ -211,7 +189,7 @@ class SequenceEngine(LiveEngine):
         if not self._keeps_arrays:
             if first_new == self._ordinal:
                 return []
-            return self._run(self._new, np.arange(first_new, self._ordinal))
+            return self._run(self._new, self._ordinal - first_new, first_new)
         if self._plan.is_monotone:
             return self._process_at_once(first_new)
         new = np.arange(first_new, self._ordinal)
@@ -257,20 +235,40 @@ class SequenceEngine(LiveEngine):
 
     def _run_range(self, begin: int, end: int) -> list[Piece]:
         inputs = {name: self._live.slice(name, begin, end) for name in self._live.names()}
-        return self._run(inputs, np.arange(begin, end))
+        return self._run(inputs, end - begin, begin)
 
     def _run_ordinals(self, ordinals: np.ndarray, *, emit: bool = True) -> list[Piece]:
         if not len(ordinals):
             return []
         inputs = {name: self._live.take(name, ordinals) for name in self._live.names()}
-        return self._run(inputs, ordinals, emit=emit)
+        return self._run(inputs, len(ordinals), ordinals=ordinals, emit=emit)
 
     def _run(
-        self, inputs: dict[str, Any], ordinals: np.ndarray, *, emit: bool = True
+        self,
+        inputs: dict[str, Any],
+        rows: int,
+        first: int = 0,
+        *,
+        ordinals: np.ndarray = _CONSECUTIVE,
+        emit: bool = True,
     ) -> list[Piece]:
-        inputs["row"] = ordinals
-        inputs |= self._call_inputs(emit=emit)
-        self._order_base += len(ordinals)
+        """Let events into the kernel, which have the ordinals given or those from `first` on."""
+        if not rows:
+            return []
+        if not len(ordinals) and (self._layout.probes or self._layout.scan != "stacks"):
+            ordinals = np.arange(first, first + rows)  # these read them one by one
+        window = self._plan.window
+        inputs |= {
+            "row": ordinals,
+            "row_base": first,
+            "emit": int(emit and not (window is not None and window <= 0)),
+            "W": _NO_WINDOW if window is None else window,
+            "prune_to": self._prune_time(),
+            "order_base": self._order_base,
+            "ci": self._columns.ints,
+            "cf": self._columns.floats,
+        }
+        self._order_base += rows
         if self._columns.keys is not None:
             self._stacks.admit_keys(self._columns.keys.count)
         self._probes.note_witnesses(inputs)
@@ -283,23 +281,11 @@ class SequenceEngine(LiveEngine):
                 part = Flat(self._chosen(part.rows, view))
             pieces.append(Piece(part, view))
 
-        self._stacks.run(inputs, len(ordinals), deliver)
+        self._stacks.run(inputs, rows, deliver)
         if self._probes.at_end and emit:
             self._park(pieces)
             return []
         return pieces
-
-    def _call_inputs(self, *, emit: bool) -> dict[str, Any]:
-        """The arguments that are the same for both ways into the kernel."""
-        window = self._plan.window
-        return {
-            "emit": int(emit and not (window is not None and window <= 0)),
-            "W": _NO_WINDOW if window is None else window,
-            "prune_to": self._prune_time(),
-            "order_base": self._order_base,
-            "ci": self._columns.ints,
-            "cf": self._columns.floats,
-        }
 
     def _prune_time(self) -> int:
         """Stack entries at or before this are gone for good, whatever still arrives."""

@@ -12,11 +12,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pyarrow as pa
 
-from cepheid.kernels.expand import arrival_numbers
+from cepheid.kernels.expand import arrival_numbers, named
 from cepheid.kernels.memory import room
-
-_MANY_CHUNKS = 16
-"""Beyond this many it pays to put their numbers together before some are looked up."""
 
 
 class Chunk:
@@ -68,11 +65,8 @@ class Chunk:
         self.base = base
         self.first_time = int(first)
         self.last_time = int(last)
-        self._positions: np.ndarray | tuple[int, np.ndarray]
-        if isinstance(positions, np.ndarray):
-            self._positions = positions
-        else:
-            self._positions = (positions, np.arange(self._rows) if selected is None else selected)
+        self._positions: np.ndarray | tuple[int, np.ndarray | None]
+        self._positions = (positions, selected) if isinstance(positions, int) else positions
         self._batch = batch
         self._selected = selected
 
@@ -85,13 +79,18 @@ class Chunk:
         """The arrival number of each row; worked out when first asked for."""
         if isinstance(self._positions, tuple):
             first, selected = self._positions
-            self._positions = selected + first
+            if selected is None:
+                self._positions = np.arange(first, first + self._rows)
+            else:
+                self._positions = selected + first
         return self._positions
 
     def write_positions(self, ordinals: np.ndarray, out: np.ndarray) -> None:
         """The arrival numbers of those events that are in the chunk, where they stand."""
         held = self._positions
         first, selected = held if isinstance(held, tuple) else (0, held)
+        if selected is None:
+            first, selected = 0, self.positions
         arrival_numbers(ordinals, self.base, first, selected, out)
 
     @property
@@ -153,6 +152,7 @@ class View:
         self.chunks = chunks
         self.base = chunks[0].base if chunks else 0
         self._table: pa.Table | None = None
+        self._positions: np.ndarray | None = None
 
     @property
     def table(self) -> pa.Table:
@@ -188,12 +188,14 @@ class View:
 
     def positions_of(self, ordinals: np.ndarray) -> np.ndarray:
         """The arrival numbers of some rows."""
-        if len(self.chunks) > _MANY_CHUNKS:
-            return np.asarray(self.positions[ordinals - self.base])
         out = room(ordinals.size)
-        flat = ordinals.ravel()
-        for chunk in self.chunks:
-            chunk.write_positions(flat, out)
+        flat = ordinals.reshape(-1)
+        # Few are looked up in the chunks as they are; for many it pays to put these together.
+        if len(self.chunks) * len(flat) > self.rows:
+            named(flat, self.base, self.positions, out)
+        else:
+            for chunk in self.chunks:
+                chunk.write_positions(flat, out)
         return out.reshape(ordinals.shape)
 
     def ids_of(self, column: str) -> Callable[[np.ndarray], np.ndarray]:
@@ -203,8 +205,11 @@ class View:
 
     @property
     def positions(self) -> np.ndarray:
-        """The arrival number of each row of the view."""
-        return np.concatenate([c.positions for c in self.chunks] or [np.zeros(0, np.int64)])
+        """The arrival number of each row of the view; put together once."""
+        if self._positions is None:
+            parts = [c.positions for c in self.chunks]
+            self._positions = np.concatenate(parts or [np.zeros(0, np.int64)])
+        return self._positions
 
 
 def _combined(batches: list[pa.RecordBatch]) -> pa.Table:

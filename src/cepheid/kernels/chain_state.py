@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cepheid.kernels.chain_run import ENTRY, FAR, RECORD, SCRATCH, run, survey
-from cepheid.kernels.memory import copied
-from cepheid.kernels.plain_rows import BLOCK, plain_rows
 
 _FIRST_RING = 1024
 _FIRST_OUTPUT = 1 << 12
@@ -161,41 +159,3 @@ class ChainState:
             by_key,
         )
         return found
-
-
-class PlainRows:
-    """Finds the relevant rows of batches whose columns can be read as they are."""
-
-    def __init__(self) -> None:
-        """No scratch space yet."""
-        self._flags = np.zeros(BLOCK, np.uint8)
-        self._room = np.zeros((4, 0), np.int64)
-
-    def select(
-        self,
-        types: np.ndarray,
-        bits: np.ndarray,
-        wanted: np.ndarray,
-        times: np.ndarray,
-        latest: int,
-        keys: np.ndarray,
-        close: tuple[int, int],
-        first: int,
-    ) -> tuple[int, np.ndarray, Rows]:
-        """How many rows it could take, the places of the relevant ones, and these.
-
-        The latter are written over by the next call. `close` is the base of the keys, and how many
-        there are.
-        """
-        rows = len(types)
-        if self._room.shape[1] < rows:
-            self._room = np.zeros((4, rows), np.int64)
-        selected, mask, moments, codes = self._room
-        if not len(keys):
-            codes[:rows] = 0
-        taken, count = plain_rows(
-            types, bits, wanted, times, latest, keys, *close, self._flags, selected, mask, moments,
-            codes,
-        )  # fmt: skip
-        relevant = Rows(mask[:count], moments[:count], codes[:count], first)
-        return taken, copied(selected[:count]), relevant

@@ -10,16 +10,16 @@ from numba import njit
 def expand_groups(later, start, count, listed, out):  # type: ignore[no-untyped-def]
     """out[row] = (first event, later events...) for every first event of every group.
 
-    `later[g, :]` are the events of group g after the first; its first events are
+    `later[:, g]` are the events of group g after the first; its first events are
     listed[start[g] : start[g] + count[g]].
     """
-    width = later.shape[1]
+    width = later.shape[0]
     row = np.uint64(0)
     one = np.uint64(1)
-    for g in range(later.shape[0]):
+    for g in range(later.shape[1]):
         begin, end = np.uint64(start[g]), np.uint64(start[g] + count[g])
         if width == 2:  # a sequence of three, and below of two: written without a loop
-            second, third = later[g, 0], later[g, 1]
+            second, third = later[0, g], later[1, g]
             while begin < end:
                 out[row, 0] = listed[begin]
                 out[row, 1] = second
@@ -27,7 +27,7 @@ def expand_groups(later, start, count, listed, out):  # type: ignore[no-untyped-
                 row += one
                 begin += one
         elif width == 1:
-            second = later[g, 0]
+            second = later[0, g]
             while begin < end:
                 out[row, 0] = listed[begin]
                 out[row, 1] = second
@@ -37,7 +37,7 @@ def expand_groups(later, start, count, listed, out):  # type: ignore[no-untyped-
             while begin < end:
                 out[row, 0] = listed[begin]
                 for s in range(width):
-                    out[row, 1 + s] = later[g, s]
+                    out[row, 1 + s] = later[s, g]
                 row += one
                 begin += one
     return row
@@ -46,17 +46,24 @@ def expand_groups(later, start, count, listed, out):  # type: ignore[no-untyped-
 @njit(cache=True, nogil=True)
 def expand_columns(later, start, count, listed, base, out):  # type: ignore[no-untyped-def]
     """The same with a row of `out` for each variable; from all numbers `base` is taken off."""
-    width = later.shape[1]
+    width = later.shape[0]
     row = np.uint64(0)
-    for g in range(later.shape[0]):
+    for g in range(later.shape[1]):
         begin, size = np.uint64(start[g]), np.uint64(count[g])
         for j in range(size):
             out[0, row + j] = listed[begin + j] - base
         for s in range(width):
-            number = later[g, s] - base
+            number = later[s, g] - base
             for j in range(size):
                 out[s + 1, row + j] = number
         row += size
+
+
+@njit(cache=True, nogil=True)
+def named(ordinals, base, names, out):  # type: ignore[no-untyped-def]
+    """out[j] = the name of event ordinals[j], which is names[ordinals[j] - base]."""
+    for j in range(ordinals.shape[0]):
+        out[np.uint64(j)] = names[np.uint64(ordinals[np.uint64(j)] - base)]
 
 
 @njit(cache=True, nogil=True)

@@ -11,6 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from cepheid.kernels.memory import room
+
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _OFFSET = np.uint64(1469598103934665603)
 _PRIME = np.uint64(1099511628211)
@@ -302,7 +304,7 @@ class KeyTable:
 
     def codes(self, values: np.ndarray) -> np.ndarray:
         """Codes of the keys in values[column, row]."""
-        out = np.empty(values.shape[1], np.int64)
+        out = room(values.shape[1])
         if self._direct:
             if self._base is None and len(out):
                 self._base = _rounded_down(int(values[0].min()), self._CLOSE)

@@ -10,15 +10,16 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from cepheid.kernels.memory import copied
 from cepheid.kernels.processor import lowest_bit, prefetch
 
-BLOCK = 2048
+_BLOCK = 2048
 _U = np.uint64
 _EIGHT_FLAGS = np.uint64(0x0102040810204080)
 
 
 @njit(cache=True, nogil=True)
-def plain_rows(  # type: ignore[no-untyped-def]
+def _select(  # type: ignore[no-untyped-def]
     types, bits, wanted, times, latest, keys, base, size, flags, selected, mask, moments, codes
 ):
     """How many rows it took, and how many of them are of a wanted type.
@@ -31,7 +32,7 @@ def plain_rows(  # type: ignore[no-untyped-def]
     count = 0
     start = 0
     while start < rows:
-        stop = min(start + BLOCK, rows)
+        stop = min(start + _BLOCK, rows)
         falls = np.int64(times[_U(start)] < latest)
         for j in range(start + 1, stop):
             falls |= np.int64(times[_U(j)] < times[_U(j - 1)])
@@ -81,3 +82,39 @@ def plain_rows(  # type: ignore[no-untyped-def]
         latest = times[_U(stop - 1)]
         start = stop
     return rows, count
+
+
+class PlainRows:
+    """Finds the relevant rows of batches, with scratch space that is used again."""
+
+    def __init__(self) -> None:
+        """No scratch space yet."""
+        self._flags = np.zeros(_BLOCK, np.uint8)
+        self._room = np.zeros((4, 0), np.int64)
+
+    def select(
+        self,
+        types: np.ndarray,
+        bits: np.ndarray,
+        wanted: np.ndarray,
+        times: np.ndarray,
+        latest: int,
+        keys: np.ndarray,
+        close: tuple[int, int],
+    ) -> tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """How many rows it could take, and of the relevant ones places, masks, times and keys.
+
+        All but the places are written over by the next call. `close` is the base of the keys, and
+        how many there are.
+        """
+        rows = len(types)
+        if self._room.shape[1] < rows:
+            self._room = np.zeros((4, rows), np.int64)
+        selected, mask, moments, codes = self._room
+        if not len(keys):
+            codes[:rows] = 0
+        taken, count = _select(
+            types, bits, wanted, times, latest, keys, *close, self._flags, selected, mask, moments,
+            codes,
+        )  # fmt: skip
+        return taken, copied(selected[:count]), mask[:count], moments[:count], codes[:count]

@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from cepheid.kernels.memory import room
+
 
 @njit(cache=True, nogil=True)
 def is_in_order(times, start):  # type: ignore[no-untyped-def]
@@ -55,6 +57,14 @@ def collect(flags, selected):  # type: ignore[no-untyped-def]
                 count += word & one
                 word >>= np.uint64(8)
     return count
+
+
+@njit(cache=True, nogil=True)
+def look_up(types, bits, times, mask, copied):  # type: ignore[no-untyped-def]
+    """Masks and times of all rows."""
+    for i in range(types.shape[0]):
+        mask[i] = bits[types[i]]
+        copied[i] = times[i]
 
 
 @njit(cache=True, nogil=True)
@@ -141,7 +151,7 @@ def _take(values, selected, out):  # type: ignore[no-untyped-def]
 
 def take(values: np.ndarray, selected: np.ndarray) -> np.ndarray:
     """values[selected] for rows known to be inside; no bounds are checked."""
-    out = np.empty(len(selected), values.dtype)
+    out = room(len(selected), dtype=values.dtype)
     _take(values, selected, out)
     return out
 
@@ -174,5 +184,5 @@ class RowSelector:
             flag_types(types, codes, flags)
         else:
             flag_by_table(types, wanted, flags)
-        selected = np.empty(words + 1, np.int64)
+        selected = room(words + 1)
         return selected[: int(collect(flags, selected))]

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 DONE = 0
 OUTPUT_FULL = 1
 RING_FULL = 2
-OUT_OF_ORDER = -1
-KEY_OUTSIDE = -2
 
 COUNTERS = ("pushed", "edges", "sequences")
 
@@ -85,14 +83,21 @@ class SequenceShape:
         columns = [(f"e{c}_{state}", self.columns[c]) for c in self.entry_columns[state]]
         return ((f"r{state}", "int64"), *columns)
 
-    def arguments(self, *, plain: bool = False) -> tuple[str, ...]:
+    @property
+    def in_blocks(self) -> bool:
+        """Whether a block of events is dealt out to the states, which take theirs in turn.
+
+        Negatives are known by their two latest times, arrival order by what was pushed before:
+        neither can be looked up for a moment in the past.
+        """
+        return self.length > 1 and not self.negations and not self.arrival_order
+
+    def arguments(self) -> tuple[str, ...]:
         """The kernel's arguments, in order; the engine builds its call from this list."""
         names = ["begin", "end", "emit", "W", "prune_to", "order_base", "control", "counters"]
-        if plain:
-            names += ["types", "bits", "wanted", "flags", "selected", "latest"]
-            names += ["row_base", "key_base", "key_size", "t", "ci", "cf"]
-        else:
-            names += ["mask", "t", "row", "ci", "cf"]
+        names += ["mask", "t", "row", "row_base", "ci", "cf"]
+        if self.in_blocks:
+            names += ["dealt", "block"]
         names += [f"k{g}" for g in range(self.groups)]
         names += [f"c{c}" for c in range(len(self.columns))]
         for state in range(self.length - 1):

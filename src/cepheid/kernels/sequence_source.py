@@ -8,6 +8,11 @@ that an event never precedes itself. The kernel allocates nothing: it stops at a
 with a status (`DONE`, `OUTPUT_FULL`, `RING_FULL + s`); the caller drains or grows and calls again
 with the same event.
 
+Events come to a kernel in one of two orders. Where ties and negation allow it, a block of them is
+dealt out to the states, and each state takes its own in one go: a loop does one thing, without a
+jump that depends on an event's type, and those of a later state step back over entries that came
+after them, as they do over tied ones. Else every event visits all states, from last to first.
+
 Cost: O(1) per relevant row plus the size of the output. Its twin is `tests/oracle/denotation.py`.
 """
 
@@ -15,523 +20,97 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from cepheid.kernels.sequence_shape import (
-    COUNTERS,
-    DONE,
-    KEY_OUTSIDE,
-    OUT_OF_ORDER,
-    OUTPUT_FULL,
-    RING_FULL,
-    Between,
-    SequenceShape,
+from cepheid.kernels.sequence_shape import SequenceShape
+from cepheid.kernels.sequence_text import (
+    Text,
+    check_rings,
+    construct,
+    load_control,
+    note_negative,
+    push,
+    save_control,
 )
 
-BLOCK = 2048
-"""Rows that `plain` looks through at once: small enough to stay in the first-level cache."""
-
-
-class _Text:
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.depth = 1
-
-    def __call__(self, line: str, *, deeper: int = 0) -> None:
-        self.lines.append("    " * self.depth + line)
-        self.depth += deeper
-
-
-# Two habits of the text decide its speed. Indices are unsigned, so that no test for a negative
-# index is compiled in. Conditions whose parts are a matter of chance are joined before the jump: as
-# differences whose signs are and-ed, `(b - a) & (d - c) < 0` for `a > b and c > d`, because the
-# compiler would split comparisons into jumps of their own, each guessed wrong half of the time.
-# Times and windows are bounded (model/event_time.py), so the differences do not overflow.
+BLOCK = 256
+"""Rows of a block at most."""
 
 
 @lru_cache(maxsize=1024)
 def sequence_source(shape: SequenceShape) -> str:
-    """The text of a module with two compiled functions for the shape: `kernel` and `plain`.
-
-    `kernel` takes rows that others have selected and encoded. `plain` takes whole columns as they
-    are and selects the rows itself, block by block; it serves batches in order of time with a key
-    of close integers, and stops where a batch is not like that.
-    """
+    """The text of a module with one compiled function `kernel` for the shape."""
     # Constants have names of their own: numba types a name once, a conversion every time.
     head = "U = np.uint64\nI = np.int64\n"
-    head += "".join(f"C{n} = np.uint64({n})\n" for n in (*range(9), 56))
-    head += "EIGHT_FLAGS = np.uint64(0x0102040810204080)\n\n\n"
-    return head + _function(shape, plain=False) + "\n\n" + _function(shape, plain=True)
-
-
-def _function(shape: SequenceShape, *, plain: bool) -> str:
-    w = _Text()
-    _load_control(w, shape)
-    if plain:
-        _select_block(w, shape)
-        if shape.length > 1:
-            w("event = place")
-            w("low = t[U(place)] - W")
-            _check_rings(w, shape, 64)
-        w("while word:", deeper=1)
-        # Meanwhile the next block comes in: one line of eight rows for each row looked at here.
-        w("prefetch(t, ahead)")
-        if shape.groups:
-            w("prefetch(k0, ahead)")
-        w("ahead += 8")
-        w("event = place + lowest_bit(word)")
-        w("word &= word - C1")
-        w("i = U(event)")
-        w("mk = bits[U(types[i])]")
-        w("ri = row_base + seen")
-        if shape.groups:
-            w("kv = k0[i] - key_base")
-            w("key = U(kv)")
-            w("if key >= most_keys:", deeper=1)
-            w(f"status = {KEY_OUTSIDE}")
-            w("reached = event")
-            w("break")
-            w.depth -= 1
+    head += "".join(f"C{n} = np.uint64({n})\n" for n in range(9))
+    w = Text()
+    load_control(w, shape)
+    w("numbered = row.shape[0] > 0")
+    if shape.in_blocks:
+        _blocks(w, shape)
     else:
-        w("for event in range(begin, end):", deeper=1)
-        w("i = U(event)")
-        w("mk = mask[i]")
-        w("ri = row[i]")
-        for group in range(shape.groups):
-            w(f"key{group or ''} = U(k{group}[i])")
-    w("ti = t[i]")
-    w(f"oi = order_base + {'seen' if plain else 'event'}" if shape.arrival_order else "oi = ti")
-    w("low = ti - W")
-    last = shape.length - 1
-    if last > 0 and not plain:
-        _check_rings(w, shape, 1)
-    _construct(w, shape)
-    for state in range(last - 1, -1, -1):
-        _push(w, shape, state)
-    for negation in shape.negations:
-        _note_negative(w, shape, negation)
-    if plain:
-        w("selected[U(seen)] = event")
-        w("seen += 1")
-        for w.depth in (3, 2):
-            w("if status:", deeper=1)
-            w("break")
-        w.depth = 2
-        w("start = stop")
+        _one_by_one(w, shape)
     w.depth = 1
-    _save_control(w, shape)
+    save_control(w, shape, "0")
     w("return reached, nout, nlist, status")
-    lines = w.lines
-    if plain:  # every way out notes how many rows were taken
-        note = f"control[{2 * shape.length}] = seen"
-        lines = [
-            extra
-            for line in w.lines
-            for extra in (
-                (line[: len(line) - len(line.lstrip())] + note, line)
-                if line.lstrip().startswith("return")
-                else (line,)
-            )
-        ]
-    name = "plain" if plain else "kernel"
-    arguments = ", ".join(shape.arguments(plain=plain))
-    return (
-        f"@numba.njit(cache=True, nogil=True)\ndef {name}({arguments}):\n" + "\n".join(lines) + "\n"
-    )
+    arguments = ", ".join(shape.arguments())
+    function = f"@numba.njit(cache=True, nogil=True)\ndef kernel({arguments}):\n"
+    return head + "\n\n" + function + "\n".join(w.lines) + "\n"
 
 
-def _select_block(w: _Text, shape: SequenceShape) -> None:
-    """The rows of wanted types in the next block, which must be in order, as words of 64 bits."""
-    w("seen = I(0)")
-    w("most_keys = U(key_size)")
+def _one_by_one(w: Text, shape: SequenceShape) -> None:
+    w("for event in range(begin, end):", deeper=1)
+    _load_event(w, shape)
+    w("mk = mask[i]")
+    if shape.length > 1:
+        check_rings(w, shape)
+    construct(w, shape)
+    for state in range(shape.length - 2, -1, -1):
+        push(w, shape, state)
+    for negation in shape.negations:
+        note_negative(w, shape, negation)
+
+
+def _blocks(w: Text, shape: SequenceShape) -> None:
+    last = shape.length - 1
     w("start = I(begin)")
     w("while start < end:", deeper=1)
-    w(f"stop = min(start + {BLOCK}, I(end))")
-    w("falls = I(t[U(start)] < latest)")
-    w("for j in range(start + 1, stop):", deeper=1)
-    w("falls |= I(t[U(j)] < t[U(j - 1)])")
+    w("stop = min(start + block, I(end))")
+    w("if start < pushed_to:", deeper=1)  # the output was full in the middle of a block
+    w("stop = pushed_to")
     w.depth -= 1
-    w("if falls:", deeper=1)
-    w(f"status = {OUT_OF_ORDER}")
-    w("reached = start")
-    w("break")
+    for s in range(shape.length):
+        w(f"many{s} = I(0)")
+    w("for event in range(start, stop):", deeper=1)
+    w("mk = mask[U(event)]")
+    for s in range(shape.length):
+        w(f"dealt[U(many{s} + {s * BLOCK})] = event")
+        w(f"many{s} += (mk >> {s}) & 1")
     w.depth -= 1
-    w("size = stop - start")
-    w("one_type = wanted[0]")
-    w("for j in range(size):", deeper=1)
-    w("flags[U(j)] = types[U(start + j)] == one_type")
-    w.depth -= 1
-    w("for choice in range(1, wanted.shape[0]):", deeper=1)
-    w("one_type = wanted[choice]")
-    w("for j in range(size):", deeper=1)
-    w("flags[U(j)] |= types[U(start + j)] == one_type")
-    w.depth -= 2
-    w("whole = (size + 63) >> 6")
-    w("for j in range(size, whole << 6):", deeper=1)
-    w("flags[U(j)] = 0")
-    w.depth -= 1
-    w("words = flags.view(np.uint64)")
-    w("ahead = stop")
-    w("for j in range(whole):", deeper=1)
-    w("place = start + (j << 6)")
-    w("word = C0")
-    w("for byte in range(8):", deeper=1)
-    # Eight flags, a byte each, become eight bits: the product has them side by side on top.
-    w("eight = (words[U((j << 3) + byte)] * EIGHT_FLAGS) >> C56")
-    w("word |= eight << U(byte << 3)")
-    w.depth -= 1
-
-
-def _load_control(w: _Text, shape: SequenceShape) -> None:
-    for s in range(shape.length - 1):
-        w(f"n{s} = control[{2 * s}]")
-        w(f"tail{s} = control[{2 * s + 1}]")
-        w(f"size{s} = I(r{s}.shape[0]) >> {shape.entry_shift(s)}")
-        w(f"m{s} = U(size{s} - 1)")
-    w("nout = 0")
-    w("nlist = 0")
-    w(f"status = {DONE}")
-    w("reached = I(end)")
-    if shape.counting:
-        for counter in COUNTERS:
-            w(f"count_{counter} = 0")
-
-
-def _save_control(w: _Text, shape: SequenceShape) -> None:
-    for s in range(shape.length - 1):
-        w(f"control[{2 * s}] = n{s}")
-        w(f"control[{2 * s + 1}] = tail{s}")
-    if shape.counting:
-        for slot, counter in enumerate(COUNTERS):
-            w(f"counters[{slot}] += count_{counter}")
-
-
-def _bit(bit: int, simple: str) -> str:
-    test = f"((mk >> {bit}) & 1)"
-    return f"({test} and {simple})" if simple else test
-
-
-def _key(group: int | None) -> str:
-    return "C0" if group is None else f"key{group or ''}"
-
-
-def _check_rings(w: _Text, shape: SequenceShape, events: int) -> None:
-    """Room for this event, or for so many from it on, in every ring before any has an effect.
-
-    Also for rings it does not enter: short kernels write their entry first and then decide.
-    """
-    states = range(shape.length - 1)
-    # Below zero as long as every ring has room.
-    fulls = [f"(n{s} - tail{s} + {events} - 1 - size{s})" for s in states]
-    w(f"if {' & '.join(fulls)} >= 0:", deeper=1)
-    if shape.window_in_scan:
-        w("floor = min(low, prune_to)")
-        for s in states:
-            oldest = _field(shape, s, "t", f"U(tail{s}) & m{s}")
-            w(f"while tail{s} < n{s} and {oldest} <= floor:", deeper=1)
-            w(f"tail{s} += 1")
-            w.depth -= 1
-    for s in states:
-        w(f"if {fulls[s]} >= 0:", deeper=1)
-        w(f"status = {RING_FULL + s}")
-        w.depth -= 1
-    _stop_if(w, "status")
-    w.depth -= 1
-
-
-def _stop_if(w: _Text, condition: str) -> None:
-    w(f"if {condition}:", deeper=1)
-    w("reached = event")
-    w("break")
-    w.depth -= 1
-
-
-def _field(shape: SequenceShape, state: int, name: str, index: str) -> str:
-    """A number of the entry at a place of the ring."""
-    offset = shape.entry_fields(state).index(name)
-    place = f"({index}) << C{shape.entry_shift(state)}"
-    return f"r{state}[{place} | C{offset}]" if offset else f"r{state}[{place}]"
-
-
-def _newest(w: _Text, shape: SequenceShape, state: int, group: int | None) -> None:
-    """`p{state}`: newest entry of `state` with this key, which may be tied with the event."""
-    s = state
-    w(f"k = {_key(group)}")
-    w(f"p{s} = h{s}[k]")
-    w(f"i{s} = U(p{s}) & m{s}")
-    negation = shape.between[s]
-    if negation:
-        bit = negation.bit
-        w(f"nbx = last{bit}[{_key(negation.key_group)}]")
-        w("if nbx >= oi:", deeper=1)
-        w(f"nbx = before{bit}[{_key(negation.key_group)}]")
-        w.depth -= 1
-
-
-def _step_before(w: _Text, shape: SequenceShape, state: int) -> None:
-    """From the newest entry to the newest one before the event: ties never follow."""
-    s = state
-    if not shape.arrival_order:
-        tied = f"(ti - 1 - {_field(shape, s, 't', f'i{s}')})"
-        w(f"while ((tail{s} - 1 - p{s}) & {tied}) < 0:", deeper=1)
-        w(f"p{s} = {_field(shape, s, 'prev', f'i{s}')}")
-        w(f"i{s} = U(p{s}) & m{s}")
-        w.depth -= 1
-
-
-def _reachable(shape: SequenceShape, state: int) -> str:
-    """A number below zero if the newest entry can be part of a match that ends with the event."""
-    s = state
-    here = f"i{s}"
-    test = f"(tail{s} - 1 - p{s})"
-    if shape.window_in_scan:
-        test += f" & (low - {_field(shape, s, 'mst' if s else 't', here)})"
-    if shape.between[s]:
-        test += f" & (nbx - 1 - {_field(shape, s, _order(shape), here)})"
-    return test
-
-
-def _order(shape: SequenceShape) -> str:
-    return "o" if shape.arrival_order else "t"
-
-
-LONGEST_NESTED = 8
-"""Up to this length construction is nested loops; beyond, one loop: Python nests twenty at most."""
-
-_SHORT = 3
-"""Up to this length every event writes an entry to every ring and only then counts it or not."""
-
-
-def _push(w: _Text, shape: SequenceShape, s: int) -> None:
-    depth = w.depth
-    undecided = shape.length <= _SHORT
-    if not undecided:
-        w(f"if {_bit(s, shape.simple[s])}:", deeper=1)
-    if s:
-        _newest(w, shape, s - 1, shape.key_groups[s])
-        _step_before(w, shape, s - 1)
-        condition = _reachable(shape, s - 1)
-    else:
-        w(f"k = {_key(shape.key_groups[0])}")
-        condition = "-1"
-    if undecided:
-        may = _bit(s, shape.simple[s])
-        w(f"enters = {f'I(bool{may})' if shape.simple[s] else may} & (({condition}) >> 63)")
-    elif s:
-        w(f"if ({condition}) < 0:", deeper=1)
-    w(f"x = U(n{s}) & m{s}")
-    w(f"above = h{s}[k]")
-    entry = {"t": "ti", "row": "ri", "prev": "above", "key": "I(k)", "o": "oi"}
-    if shape.counts_first_events and s < 2:
-        # Whatever the number before was, those of live entries of a key follow one another.
-        entry["nth"] = f"{_field(shape, 0, 'nth', 'U(above) & m0')} + 1"
-        entry["rip_nth"] = _field(shape, 0, "nth", "i0")
-    if s:
-        before = f"i{s - 1}"
-        entry["rip"] = f"p{s - 1}"
-        entry["mst"] = _field(shape, s - 1, "mst" if s > 1 else "t", before)
-        entry["nb"] = "nbx"
-    elif shape.before_first:
-        negation = shape.before_first
-        bit, key = negation.bit, _key(negation.key_group)
-        w(f"nsx = last{bit}[{key}]")
-        entry["ns"] = f"nsx if nsx < oi else before{bit}[{key}]"
-    for name in shape.entry_fields(s):
-        w(f"{_field(shape, s, name, 'x')} = {entry[name]}")
-    for column in shape.entry_columns[s]:
-        w(f"e{column}_{s}[x] = c{column}[i]")
-    if undecided:
-        w(f"h{s}[k] = above ^ ((above ^ n{s}) & -enters)  # n{s} or above, without a jump")
-        w(f"n{s} += enters")
-    else:
-        w(f"h{s}[k] = n{s}")
-        w(f"n{s} += 1")
-    if shape.counting:
-        w(f"count_pushed += {'enters' if undecided else '1'}")
-    w.depth = depth
-
-
-def _construct(w: _Text, shape: SequenceShape) -> None:
-    last = shape.length - 1
-    depth = w.depth
-    if last == 0:
-        w(f"if emit and {_bit(last, shape.simple[last])}:", deeper=1)
-        w("first_out = nout")
-        if shape.counting:
-            w("edges_before = count_edges")
-            w("sequences_before = count_sequences")
-        w("first_listed = nlist")
-        _emit_flat(w, shape)
-        w.depth = depth
-        return
-    _newest(w, shape, last - 1, shape.key_groups[last])
-    simple = shape.simple[last]
-    own = f" and {simple}" if simple else ""
-    # Older entries reach less far back, so the newest one, tied or not, decides whether to look.
-    w(f"if (-(emit & (mk >> {last}) & 1) & {_reachable(shape, last - 1)}) < 0{own}:", deeper=1)
-    _step_before(w, shape, last - 1)
-    w("first_out = nout")
-    if shape.counting:
-        w("edges_before = count_edges")
-        w("sequences_before = count_sequences")
-    w("first_listed = nlist")
-    if shape.factorised:
-        _list_first_events(w, shape)
-        stop = 1
-    else:
-        stop = 0
-    if shape.factorised and last == 1:
-        w("if nlist > first_listed:", deeper=1)
-    if shape.length > LONGEST_NESTED:
-        _walk_flat(w, shape, stop)
-    else:
-        for level in range(last - 1, stop - 1, -1):
-            _enter(w, shape, level)
-            w(f"while p{level} >= tail{level}:", deeper=1)
-            _walk_step(w, shape, level, ("break",))
-        _emit(w, shape)
-    w.depth = depth
-
-
-def _walk_flat(w: _Text, shape: SequenceShape, stop: int) -> None:
-    """One loop that knows at which level it is: the languages nest no more than twenty."""
-    last = shape.length - 1
-    w(f"at = {last - 1}")
-    w(f"while at < {last}:", deeper=1)
-    for level in range(last - 1, stop - 1, -1):
-        back = (f"at = {level + 1}", "continue")
-        w(f"if at == {level}:", deeper=1)
-        w(f"if p{level} < tail{level}:", deeper=1)
-        for line in back:
-            w(line)
-        w.depth -= 1
-        _walk_step(w, shape, level, back)
-        if level > stop:
-            _enter(w, shape, level - 1)
-            w(f"at = {level - 1}")
-        else:
-            _emit(w, shape)
-        w.depth -= 1
-
-
-def _enter(w: _Text, shape: SequenceShape, level: int) -> None:
-    if level < shape.length - 2:
-        w(f"p{level} = {_field(shape, level + 1, 'rip', f'q{level + 1}')}")
-
-
-def _emit(w: _Text, shape: SequenceShape) -> None:
-    if shape.factorised:
-        _emit_group(w, shape)
-    else:
-        _emit_flat(w, shape)
-
-
-def _walk_step(w: _Text, shape: SequenceShape, level: int, back: tuple[str, ...]) -> None:
-    """Take the next entry of a level; `back` is how to leave for the level above."""
-    last = shape.length - 1
-    w(f"q{level} = U(p{level}) & m{level}")
-    if shape.window_in_construction:
-        exact = "mst" if level and shape.window_in_scan else "t"
-        w(f"if {_field(shape, level, exact, f'q{level}')} <= low:", deeper=1)
-        for line in back:
-            w(line)
-        w.depth -= 1
-    if shape.between[level]:
-        bound = "nbx"
-        if level < last - 1:
-            bound = _field(shape, level + 1, "nb", f"q{level + 1}")
-        w(f"if {_field(shape, level, _order(shape), f'q{level}')} < {bound}:", deeper=1)
-        for line in back:
-            w(line)
-        w.depth -= 1
-    w(f"p{level} = {_field(shape, level, 'prev', f'q{level}')}")
-    if shape.counting:
-        w("count_edges += 1")
-    for test in shape.joint[level]:
-        w(f"if not ({test}):", deeper=1)
-        w("continue")
-        w.depth -= 1
-
-
-def _emit_flat(w: _Text, shape: SequenceShape) -> None:
-    last = shape.length - 1
-    if shape.counting:
-        w("count_sequences += 1")
-    for test in shape.joint[last]:  # the tests of a Selection operator on top of construction
-        w(f"if not ({test}):", deeper=1)
-        w("continue")
-        w.depth -= 1
-    if last and not shape.window_in_construction:
-        w(f"if {_field(shape, 0, 't', 'q0')} <= low:", deeper=1)
-        w("continue")
-        w.depth -= 1
-    if shape.before_first and last:
-        # No negative in the open (t_n - T, t_1); ns is the latest one before t_1.
-        w(f"if {_field(shape, 0, 'ns', 'q0')} > low:", deeper=1)
-        w("continue")
-        w.depth -= 1
-    w("if nout >= out0.shape[0]:", deeper=1)
-    if shape.counting:  # the event will be looked at anew, and counted then
-        w("count_edges = edges_before")
-        w("count_sequences = sequences_before")
-    _save_control(w, shape)
-    w(f"return event, first_out, first_listed, {OUTPUT_FULL}")
-    w.depth -= 1
-    w("o = U(nout)")
+    w("if start >= pushed_to:", deeper=1)
+    w("event = start")
+    w("low = t[U(start)] - W")
+    check_rings(w, shape)
     for s in range(last):
-        w(f"out{s}[o] = {_field(shape, s, 'row', f'q{s}')}")
-    w(f"out{last}[o] = ri")
-    w("nout += 1")
-
-
-def _list_first_events(w: _Text, shape: SequenceShape) -> None:
-    """Rows of state 0 with this key inside the window, newest first: ranges of it are shared."""
-    here = "ia"
-    time, before = _field(shape, 0, "t", here), _field(shape, 0, "prev", here)
-    w("a = h0[k]")
-    w("ia = U(a) & m0")
-    w(f"while ((tail0 - 1 - a) & (ti - 1 - {time})) < 0:", deeper=1)
-    w(f"a = {before}")
-    w("ia = U(a) & m0")
+        _for_each(w, shape, s, "")
+        push(w, shape, s)
+        w.depth -= 1
     w.depth -= 1
-    if shape.counts_first_events:
-        w(f"newest = {_field(shape, 0, 'nth', here)}")
-    w(f"while a >= tail0 and {time} > low:", deeper=1)
-    w("if nlist >= listed.shape[0]:", deeper=1)
-    _save_control(w, shape)
-    w(f"return event, first_out, first_listed, {OUTPUT_FULL}")
+    _for_each(w, shape, last, " if emit else 0")
+    construct(w, shape)
     w.depth -= 1
-    w(f"listed[U(nlist)] = {_field(shape, 0, 'row', here)}")
-    w("nlist += 1")
-    w(f"a = {before}")
-    w("ia = U(a) & m0")
-    w.depth -= 1
+    w("start = stop")
 
 
-def _emit_group(w: _Text, shape: SequenceShape) -> None:
-    last = shape.length - 1
-    if last == 1:
-        w("offset = first_listed")
-    else:
-        # The list goes back from the newest one by one.
-        w(f"offset = first_listed + newest - {_field(shape, 1, 'rip_nth', 'q1')}")
-    w("if nout >= out_from.shape[0]:", deeper=1)
-    _save_control(w, shape)
-    w(f"return event, first_out, first_listed, {OUTPUT_FULL}")
-    w.depth -= 1
-    w("o = U(nout)")
-    for s in range(1, last):
-        w(f"out{s}[o] = {_field(shape, s, 'row', f'q{s}')}")
-    w(f"out{last}[o] = ri")
-    w("out_from[o] = offset")
-    w("out_count[o] = nlist - offset")
-    w("nout += 1")
+def _for_each(w: Text, shape: SequenceShape, state: int, unless: str) -> None:
+    w(f"for turn in range(many{state}{unless}):", deeper=1)
+    w(f"event = dealt[U(turn + {state * BLOCK})]")
+    _load_event(w, shape)
 
 
-def _note_negative(w: _Text, shape: SequenceShape, negation: Between) -> None:
-    """The two latest distinct times of a negative per key: ties need the one before."""
-    bit, key = negation.bit, _key(negation.key_group)
-    w(f"if {_bit(bit, negation.simple)}:", deeper=1)
-    w(f"z = {key}")
-    w(f"if last{bit}[z] != oi:", deeper=1)
-    w(f"before{bit}[z] = last{bit}[z]")
-    w(f"last{bit}[z] = oi")
-    w.depth -= 2
+def _load_event(w: Text, shape: SequenceShape) -> None:
+    w("i = U(event)")
+    w("ri = row[i] if numbered else row_base + event")
+    for group in range(shape.groups):
+        w(f"key{group or ''} = U(k{group}[i])")
+    w("ti = t[i]")
+    w("oi = order_base + event" if shape.arrival_order else "oi = ti")
+    w("low = ti - W")

@@ -9,11 +9,10 @@ import numpy as np
 from numba import njit
 
 from cepheid.kernels.compiled import load
+from cepheid.kernels.memory import room
 from cepheid.kernels.sequence_shape import (
     COUNTERS,
     DONE,
-    KEY_OUTSIDE,
-    OUT_OF_ORDER,
     OUTPUT_FULL,
     RING_FULL,
     SequenceShape,
@@ -22,6 +21,7 @@ from cepheid.kernels.sequence_source import BLOCK, sequence_source
 
 _NEVER = -(2**62)
 _FIRST_RING = 1024
+_SMALLEST_BLOCK = 16
 
 
 @njit(cache=True, nogil=True)
@@ -62,15 +62,13 @@ class Stacks:
         """Empty stacks for a kernel of this shape; compiles or loads the kernel."""
         self.shape = shape
         module = load(sequence_source(shape))
-        self._functions = {"kernel": module.kernel, "plain": module.plain}
-        self._kernel_call = _Call(shape.arguments(), module.kernel)
-        self._plain_call: _Call | None = None
-        self._flags = np.zeros(BLOCK, np.uint8)
-        self._selected = np.empty(0, np.int64)
+        self._kernel = _Call(shape.arguments(), module.kernel)
         self._version = 0
+        self._block = BLOCK
+        self._dealt = np.zeros(shape.length * BLOCK, np.int64)
         self._keys = 0
         self.counters = np.zeros(len(COUNTERS), np.int64)
-        self.control = np.zeros(2 * shape.length + 1, np.int64)
+        self.control = np.zeros(2 * shape.length + 2, np.int64)
         self._arrays: dict[str, np.ndarray] = {}
         for state in range(shape.length - 1):
             self._arrays[f"h{state}"] = np.zeros(0, np.int64)
@@ -106,57 +104,37 @@ class Stacks:
         )
 
     def run(self, inputs: dict[str, Any], rows: int, deliver: Deliver) -> None:
-        """Feed `rows` rows; `deliver(outputs, filled, listed)` gets each filled set of buffers.
-
-        The buffers are used again: `deliver` copies what it keeps.
-        """
-        begin = 0
-        while True:
-            begin, status = self._call(self._kernel_call, inputs, begin, rows, deliver)
-            if status == DONE:
-                return
-
-    def run_plain(
-        self, inputs: dict[str, Any], rows: int, deliver: Deliver
-    ) -> tuple[int, np.ndarray]:
-        """Feed a batch as it is: returns how many rows it could take and which were relevant."""
-        if self._plain_call is None:
-            self._plain_call = _Call(self.shape.arguments(plain=True), self._functions["plain"])
-        call = self._plain_call
-        if len(self._selected) < rows:
-            self._selected = np.empty(2 * rows, np.int64)
-        selected = self._selected
-        inputs |= {"selected": selected, "flags": self._flags}
-        first_row, begin, seen = inputs["row_base"], 0, 0
-        while True:
-            inputs["row_base"] = first_row + seen
-            inputs["selected"] = selected[seen:]
-            begin, status = self._call(call, inputs, begin, rows, deliver)
-            seen += int(self.control[-1])
-            if status in (DONE, OUT_OF_ORDER, KEY_OUTSIDE):
-                return begin, selected[:seen].copy()
-
-    def _call(
-        self, call: _Call, inputs: dict[str, Any], begin: int, rows: int, deliver: Deliver
-    ) -> tuple[int, int]:
-        """One call of a kernel; then its output is delivered and what was full has grown."""
-        if call.version != self._version:
-            call.set({**self._arrays, **self._output})
-            call.set({"control": self.control, "counters": self.counters})
-            call.version = self._version
+        """Feed `rows` rows; `deliver(outputs, filled, listed)` gets each filled set of buffers."""
+        call = self._kernel
         call.set(inputs)
-        call.arguments[0], call.arguments[1] = begin, rows
-        begin, filled, listed, status = call.function(*call.arguments)
-        if filled:
-            deliver(self._output, filled, listed)
-        if status == OUTPUT_FULL and not filled:
-            self._output_rows *= 2
-            self._output = self._fresh_output()
-            self._version += 1
-        elif status >= RING_FULL:
-            self._grow(status - RING_FULL)
-            self._version += 1
-        return begin, status
+        begin, status = 0, OUTPUT_FULL
+        while status != DONE:
+            if call.version != self._version:
+                call.set({**self._arrays, **self._output})
+                call.set({"control": self.control, "counters": self.counters})
+                call.set({"dealt": self._dealt})
+                call.version = self._version
+            call.set({"begin": begin, "end": rows, "block": self._block})
+            before = begin
+            begin, filled, listed, status = call.function(*call.arguments)
+            self._choose_block(begin - before)
+            if filled:
+                self._deliver(deliver, filled, listed)
+            if status == OUTPUT_FULL and not filled:
+                self._output_rows *= 2
+                self._output = self._fresh_output()
+                self._version += 1
+            elif status >= RING_FULL:
+                self._grow(status - RING_FULL)
+                self._version += 1
+
+    def _choose_block(self, rows: int) -> None:
+        """Small blocks where few keys make events step back over many later ones of their key."""
+        steps = int(self.control[-1])
+        if 2 * steps > rows:
+            self._block = max(_SMALLEST_BLOCK, self._block // 2)
+        elif 16 * steps < rows:
+            self._block = min(BLOCK, self._block * 2)
 
     def undo(self, since: int) -> None:
         """Take back every entry whose time is `since` or later."""
@@ -168,11 +146,28 @@ class Stacks:
 
     def _fresh_output(self) -> dict[str, np.ndarray]:
         shape, rows = self.shape, self._output_rows
-        if shape.factorised:
-            out = {f"out{s}": np.empty(rows, np.int64) for s in range(1, shape.length)}
-            out |= {n: np.empty(rows, np.int64) for n in ("out_from", "out_count", "listed")}
-            return out
-        return {f"out{s}": np.empty(rows, np.int64) for s in range(shape.length)}
+        if not shape.factorised:
+            return {f"out{s}": np.empty(rows, np.int64) for s in range(shape.length)}
+        later = room(shape.length - 1, rows)
+        out = {f"out{s}": later[s - 1] for s in range(1, shape.length)}
+        out |= {name: room(rows) for name in ("out_from", "out_count", "listed")}
+        return out | {"later": later}
+
+    def _deliver(self, deliver: Deliver, filled: int, listed: int) -> None:
+        """Give the output away: the buffers themselves when they are full enough to be worth it."""
+        out = self._output
+        if 4 * filled >= self._output_rows:
+            deliver(out, filled, listed)
+            self._output = self._fresh_output()
+            self._kernel.set(self._output)
+            return
+        kept = {name: out[name][:filled].copy() for name in out if name != "later"}
+        if self.shape.factorised:
+            kept |= {
+                "later": out["later"][:, :filled].copy(),
+                "listed": out["listed"][:listed].copy(),
+            }
+        deliver(kept, filled, listed)
 
     def _grow(self, state: int) -> None:
         n, tail = int(self.control[2 * state]), int(self.control[2 * state + 1])

@@ -66,6 +66,13 @@ class Layout:
     computed: tuple[tuple[str, Expression], ...] = ()
 
     @property
+    def is_plain(self) -> bool:
+        """Whether the columns of a batch need not be looked up: at most one key, of integers."""
+        if self.scan != "stacks" or self.bits_of_any_type or len(self.key_attributes) > 1:
+            return False
+        return not self.key_attributes or self.key_kinds == (ScalarType.INT,)
+
+    @property
     def needs_flat_rows(self) -> bool:
         """Whether a match must be looked at one by one after construction."""
         return bool(self.selection or self.probes)
