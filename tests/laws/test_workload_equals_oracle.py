@@ -14,6 +14,7 @@ import pytest
 
 import cepheid
 from cepheid.hosts.found import Found as Delivered
+from cepheid.kernels import shared_events
 from tests.laws.engine_runs import Found, difference, disordered, oracle_answer
 from tests.laws.event_streams import Row
 from tests.laws.random_queries import Case, random_case, random_rows
@@ -101,6 +102,14 @@ def texts_of(cases: dict[str, Case]) -> dict[str, str]:
 
 def options_of(cases: dict[str, Case]) -> dict[str, Any]:
     return {**next(iter(cases.values())).options, "id": "event"}
+
+
+@pytest.fixture(autouse=True)
+def little_room(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few events fill the smallest places, and rings give way to lists at once, later or never."""
+    seed = request.getfixturevalue("seed") if "seed" in request.fixturenames else 0
+    monkeypatch.setattr(shared_events, "_MOST_RINGS", (1 << 12, 0, 40)[seed % 3])
+    monkeypatch.setattr(shared_events, "_FIRST_POOL", 8 if seed % 2 else 1 << 13)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -74,6 +74,9 @@ class InputFront(StreamFront):
         np.maximum(self._last, watermark, out=self._last)
         super().advance(watermark)
 
+    def _is_in_order(self, times: np.ndarray) -> bool:
+        return False  # each input has a time of its own
+
     def _choose(
         self, batch: pa.RecordBatch, times: np.ndarray, kept: np.ndarray, late: np.ndarray
     ) -> tuple[int, int]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from cepheid.algebra.expression import Absent
 from cepheid.hosts.event_reader import AbsentKey, EventReader
 from cepheid.hosts.type_codes import TypeCodes
-from cepheid.kernels.relevance import gather
+from cepheid.kernels.memory import room
 from cepheid.model.options import Options
 from cepheid.model.undefined import ABSENT_INT, NULL_INT
 from cepheid.planner.columns import Column
@@ -53,10 +53,8 @@ class SharedColumns(EventReader):
     ) -> dict[str, np.ndarray]:
         """t and k0.. of the selected rows, and pairs of row and atom."""
         column = self._getter(batch, selected, codes, lacks, open_schema)
-        rows = np.arange(len(codes)) if selected is None else selected
-        types, mine = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
-        gather(rows, codes, self.types.bits, times, types, mine)
-        arrays = {"t": mine}
+        types, times = self._types_and_times(selected, codes, times)
+        arrays = {"t": times}
         for g, names in enumerate(self._groups):
             arrays[f"k{g}"] = self._keys_of([column(n) for n in names], self._uses_key[g][types])
         arrays["pair_rows"], arrays["pair_atoms"] = self._dispatcher.pairs(types, column)
@@ -64,7 +62,7 @@ class SharedColumns(EventReader):
 
     def _keys_of(self, columns: list[Column], wanted: np.ndarray) -> np.ndarray:
         """The keys of the wanted rows; a null equals nothing, nor does what is absent in NEXT."""
-        values = np.empty((len(columns), len(wanted)), np.int64)
+        values = room(len(columns), len(wanted))
         usable = wanted
         for i, column in enumerate(columns):
             values[i] = self._key_values(column, self._kinds[i])

@@ -29,7 +29,7 @@ from cepheid.hosts.set_aside import event_times
 from cepheid.hosts.shared_columns import SharedColumns
 from cepheid.hosts.snapshot import with_notes, without_notes
 from cepheid.hosts.store import LiveColumns, View
-from cepheid.kernels.shared_rings import Rows, SharedRings
+from cepheid.kernels.shared_events import Rows, SharedEvents
 from cepheid.planner.active import Active
 from cepheid.planner.prepare import Prepared
 from cepheid.planner.shared_sequences import (
@@ -40,6 +40,7 @@ from cepheid.planner.shared_sequences import (
 )
 
 _SPARE_KEYS = 1 << 16
+_CONSECUTIVE = np.zeros(0, np.int64)
 
 
 class SharedSequenceEngine(LiveEvents):
@@ -159,7 +160,7 @@ class SharedSequenceEngine(LiveEvents):
         self._lengths = [len(steps) for steps in self._shared.steps]
         self._columns = SharedColumns(self._shared, self.options)
         table, self._numbers = self._shared.table(self._active)
-        self._rings = SharedRings(table)
+        self._rings = SharedEvents(table)
         self._keeps_arrays = self._lateness > 0
         self._live, self._pairs = LiveColumns(), LiveColumns()
         self._live.base = self._live.end = self._chunks[0].base if self._chunks else self._ordinal
@@ -178,7 +179,7 @@ class SharedSequenceEngine(LiveEvents):
                 return
             self._keep(arrays, len(chunk))
             if not self._keeps_arrays:
-                self._run(self._new, np.arange(chunk.base, chunk.base + len(chunk)), emit=False)
+                self._run(self._new, chunk.base, emit=False)
         if self._keeps_arrays:
             self._replay()
         self._rings.counters[:] = counted  # what is replayed was counted when it came
@@ -189,7 +190,7 @@ class SharedSequenceEngine(LiveEvents):
         if self._keeps_arrays:
             self._replay()
         else:
-            self._run(self._new, np.arange(self._ordinal), emit=False)
+            self._run(self._new, emit=False)
 
     def _replay(self) -> None:
         ordinals = np.arange(self._live.base, self._live.end)
@@ -251,7 +252,7 @@ class SharedSequenceEngine(LiveEvents):
         if first_new == self._ordinal or self._apart:
             return []
         if not self._keeps_arrays:
-            return self._run(self._new, np.arange(first_new, self._ordinal))
+            return self._run(self._new, first_new)
         times = self._live.slice("t", first_new, self._ordinal)
         earliest = int(times.min())
         if earliest >= self._frontier:
@@ -289,15 +290,24 @@ class SharedSequenceEngine(LiveEvents):
         within = np.arange(len(inputs["pair_rows"])) - np.repeat(np.cumsum(counts) - counts, counts)
         numbers = np.repeat(firsts, counts) + within
         atoms = self._pairs.take("atom", numbers) if len(numbers) else np.zeros(0, np.int64)
-        return self._run({**inputs, "pair_atoms": atoms}, ordinals, emit=emit)
+        return self._run({**inputs, "pair_atoms": atoms}, numbered=ordinals, emit=emit)
 
     def _run(
-        self, inputs: dict[str, np.ndarray], ordinals: np.ndarray, *, emit: bool = True
+        self,
+        inputs: dict[str, np.ndarray],
+        first: int = 0,
+        *,
+        numbered: np.ndarray = _CONSECUTIVE,
+        emit: bool = True,
     ) -> list[Piece]:
-        groups = len(self._shared.key_groups)
-        keys = np.empty((groups, len(ordinals)), np.int64)
-        for g in range(groups):
-            keys[g] = inputs[f"k{g}"]
+        """Let events in, which have the ordinals given or those from `first` on."""
+        times, groups = inputs["t"], len(self._shared.key_groups)
+        if groups == 1:
+            keys = inputs["k0"].reshape(1, -1)
+        else:
+            keys = np.empty((groups, len(times)), np.int64)
+            for g in range(groups):
+                keys[g] = inputs[f"k{g}"]
         if self._columns.keys is not None:
             self._rings.admit_keys(self._columns.keys.count)
         view = View(list(self._chunks))
@@ -308,7 +318,7 @@ class SharedSequenceEngine(LiveEvents):
             pieces.append(Piece(Flat(rows), view))
 
         self._rings.run(
-            Rows(inputs["pair_rows"], inputs["pair_atoms"], inputs["t"], keys, ordinals),
+            Rows(inputs["pair_rows"], inputs["pair_atoms"], times, keys, first, numbered),
             safe=self.watermark if self._lateness else END_OF_TIME,
             emit=emit,
             deliver=deliver,

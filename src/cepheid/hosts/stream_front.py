@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from cepheid.hosts.ingest import EventBatch
 from cepheid.hosts.set_aside import SetAside, event_times
-from cepheid.kernels.relevance import select_any_order
+from cepheid.kernels.relevance import is_in_order, select_any_order
 from cepheid.model.options import Options
 
 _BEGINNING = -(2**62)
@@ -42,7 +42,14 @@ class StreamFront:
         batch = events.batch
         lacks = events.lacks
         times, bad = event_times(batch, self._options)
-        unnamed = batch.column(self._options.type).is_null().to_numpy(zero_copy_only=False)
+        names = batch.column(self._options.type)
+        if bad is None and not names.null_count and self._is_in_order(times):
+            accepted = EventBatch(batch, lacks, events.open_schema, self.position)
+            self.position += batch.num_rows
+            self.advance(int(times[-1]) - self._lateness)
+            self.latest = max(self.latest, int(times[-1]))
+            return accepted
+        unnamed = names.is_null().to_numpy(zero_copy_only=False)
         codes = np.zeros(len(times), np.int64)
         arrived: np.ndarray | int = self.position
         if bad is not None or unnamed.any():
@@ -58,6 +65,10 @@ class StreamFront:
             self.set_aside.add_late(batch, late[:late_count])
             return accepted.only(kept[:count])
         return accepted
+
+    def _is_in_order(self, times: np.ndarray) -> bool:
+        """Whether all events are in time because none lies before the one before it."""
+        return len(times) > 0 and bool(is_in_order(times, self.watermark))
 
     def _choose(
         self, batch: pa.RecordBatch, times: np.ndarray, kept: np.ndarray, late: np.ndarray

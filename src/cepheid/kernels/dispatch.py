@@ -13,6 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
+from cepheid.kernels.memory import room
+from cepheid.model.undefined import MAX_INT, MIN_INT
+
+_PLACES_PER_KEY = 8
+"""Up to so many are worth it to have a place for every value between the least and the greatest."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lists:
@@ -50,7 +56,18 @@ def _fill(groups, keys, slots):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _look_up(  # type: ignore[no-untyped-def]
-    types, plain_starts, probe_starts, probes, values, slots, groups, keys, entry_starts, hits
+    types,
+    plain_starts,
+    probe_starts,
+    probes,
+    values,
+    places,
+    ranges,
+    slots,
+    groups,
+    keys,
+    entry_starts,
+    hits,
 ):
     """The entry of every probe of every row (-1: none), and how many pairs there will be."""
     one = np.uint64(1)  # unsigned indices spare the test for negative ones
@@ -62,13 +79,18 @@ def _look_up(  # type: ignore[no-untyped-def]
         pairs += plain_starts[kind + one] - plain_starts[kind]
         for group in range(probe_starts[kind], probe_starts[kind + one]):
             key = values[np.uint64(probes[np.uint64(group)]), i]
-            slot = np.uint64(_place(group, key, slots.shape[0]))
-            entry = slots[slot]
-            while entry >= 0 and (
-                keys[np.uint64(entry)] != key or groups[np.uint64(entry)] != group
-            ):
-                slot = (slot + one) & last
+            entry = np.int64(-1)
+            place = np.uint64(key - ranges[np.uint64(group), 1])
+            if place < np.uint64(ranges[np.uint64(group), 2]):
+                entry = places[np.uint64(ranges[np.uint64(group), 0]) + place]
+            elif ranges[np.uint64(group), 3]:
+                slot = np.uint64(_place(group, key, slots.shape[0]))
                 entry = slots[slot]
+                while entry >= 0 and (
+                    keys[np.uint64(entry)] != key or groups[np.uint64(entry)] != group
+                ):
+                    slot = (slot + one) & last
+                    entry = slots[slot]
             if entry >= 0:
                 pairs += entry_starts[np.uint64(entry) + one] - entry_starts[np.uint64(entry)]
             hits[count] = entry
@@ -100,6 +122,29 @@ def _write_out(  # type: ignore[no-untyped-def]
                     count += one
 
 
+def _close_keys(groups: np.ndarray, keys: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """For probes whose keys lie close together a place for each key, and where these are.
+
+    The latter as rows [first place, least key, places, whether there are keys outside of them].
+    """
+    ranges = np.zeros((count, 4), np.int64)
+    parts: list[np.ndarray] = []
+    first = 0
+    for group in range(count):
+        own = np.flatnonzero(groups == group)
+        near = own[keys[own] >= MIN_INT]  # without what stands for an attribute that is not there
+        least, most = int(keys[near].min(initial=MAX_INT)), int(keys[near].max(initial=MIN_INT))
+        size = most - least + 1
+        ranges[group, 3] = 1
+        if 0 < size <= _PLACES_PER_KEY * len(near):
+            places = np.full(size, -1, np.int64)
+            places[keys[near] - least] = near
+            parts.append(places)
+            ranges[group] = first, least, size, len(near) < len(own)
+            first += size
+    return np.concatenate([*parts, np.zeros(0, np.int64)]), ranges
+
+
 class AtomIndex:
     """Which atoms an event of a type with certain values touches."""
 
@@ -123,23 +168,26 @@ class AtomIndex:
             size *= 2
         self._slots = np.full(size, -1, np.int64)
         _fill(self._groups, self._keys, self._slots)
+        self._places, self._ranges = _close_keys(self._groups, self._keys, len(probes.members))
 
     def pairs(self, types: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows and atoms, sorted by row; `types` are numbers, values[attribute, row] are keys."""
-        hits = np.empty(len(types) * self._most_probes, np.int64)
+        hits = room(len(types) * self._most_probes)
         size = _look_up(
             types,
             self._plain_starts,
             self._probes.starts,
             self._probes.members,
             values,
+            self._places,
+            self._ranges,
             self._slots,
             self._groups,
             self._keys,
             self._entry_starts,
             hits,
         )
-        rows, atoms = np.empty(size, np.int64), np.empty(size, np.int64)
+        rows, atoms = room(size), room(size)
         _write_out(
             types,
             self._plain_starts,

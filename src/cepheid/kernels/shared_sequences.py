@@ -6,20 +6,22 @@ query's matches are built backwards from it. Before that, a bound is found for e
 event of the step that has a chain of earlier ones inside the window. From there on every event that
 construction touches is part of a match, so an event costs its atoms, the queries that end with them
 and the matches themselves (SIGMOD 2006, section 4.1, has one set of stacks per query instead).
+Every atom and key has a place of its own; `shared_links.py` is for more than that is good for.
 
 In a succession (`A ; B ; C` of NEXT, brackets to the left) an event goes with the *first* of the
 next step after it. What comes for a step, whether it passes the step's own conditions or not, is
 its rival, an atom as well: only events from the rival before on go with an event.
 
 Arrays of int64, with a row each:
-  rings    [atom and key, start, size, head, tail, latest time]    by hash; places head..tail
-                              modulo size, from `start` on; as wide as a line of the cache
+  rings    [key and atom, start, size, head, tail]    by key and atom; places head..tail modulo
+                              size, from `start` on; as wide as a line of the cache
   pool     [time, event]                              entries of all rings, the latest last
-  latest   the latest time by key and atom: most queries that an event might end stop here. If there
-           are too many of them it is empty, else rings lie in its order and need no hash
+  latest   the latest time by key and atom: most queries that an event might end stop here
   steps    [atom, rival]                              of all queries, query after query
-  queries  [window, since, until, is succession, first step, steps]    by their last atoms
-  atoms    [key group, is kept, reach, first ending query, ending queries]
+  queries  [window, since, until, is succession, atom before the last, first step, steps]
+                                                      by their last atoms
+  atoms    [key group, is kept, reach, atom before the last of the first of the ending queries,
+           first ending query, ending queries]
 Pairs (row, atom) come sorted by row; rows are in order of time.
 """
 
@@ -30,18 +32,18 @@ from numba import njit
 
 from cepheid.kernels.processor import prefetch
 
-DONE, OUTPUT_FULL, RINGS_FULL, POOL_FULL = range(4)
+DONE, OUTPUT_FULL, POOL_FULL = range(3)
 """Why it stopped, always before a row that it has not begun."""
 
-RING_COUNT, POOL_COUNT, OUT_COUNT, FREE = range(4)
+POOL_COUNT, OUT_COUNT, FREE = range(3)
 """Places in `control`; lists of free parts of the pool by size come last."""
 SIZES = 48
 
-OWNER, RING_START, RING_SIZE, HEAD, TAIL, LATEST = range(6)
+OWNER, RING_START, RING_SIZE, HEAD, TAIL = range(5)
 RING_WIDTH = 8
 NOBODY = -1
-WINDOW, SINCE, UNTIL, IS_SUCCESSION, FIRST_STEP, STEPS, QUERY_WIDTH = range(7)
-KEY_GROUP, KEPT, REACH, FIRST_ENDING, ENDINGS, ATOM_WIDTH = range(6)
+WINDOW, SINCE, UNTIL, IS_SUCCESSION, NEEDED, FIRST_STEP, STEPS, QUERY_WIDTH = range(8)
+KEY_GROUP, KEPT, REACH, FIRST_NEEDED, FIRST_ENDING, ENDINGS, ATOM_WIDTH = range(7)
 TOUCHED, KEPT_EVENTS, FOUND = range(3)
 """Counters: queries looked at, entries made, matches built."""
 
@@ -49,20 +51,6 @@ _FIRST_SIZE = 4
 _AHEAD = 12
 """How many pairs ahead memory is asked for what they need."""
 _NEVER = -(2**62)
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _find(rings, atom, key, width):  # type: ignore[no-untyped-def]
-    """The ring of an atom and key, or the free place for it; a key's atoms lie close together."""
-    if width > 0:
-        return key * width + atom
-    owner = key << 32 | atom
-    x = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
-    mask = rings.shape[0] - 1
-    at = (np.int64(x >> np.uint64(24)) + atom) & mask
-    while rings[at, OWNER] != owner and rings[at, OWNER] != NOBODY:
-        at = (at + 1) & mask
-    return at
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -96,24 +84,20 @@ def time_before(rings, pool, ring, time):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def move_rings(rings, more, pool, atoms, safe, control):  # type: ignore[no-untyped-def]
-    """Put the rings into another table, but for those that nothing after `safe` can need."""
-    control[RING_COUNT] = 0
+def entries(rings, pool):  # type: ignore[no-untyped-def]
+    """What all rings hold, as rows [time, event, key and atom], ring after ring."""
+    count = 0
     for ring in range(rings.shape[0]):
-        owner = rings[ring, OWNER]
-        if owner == NOBODY:
-            continue
-        atom = owner & 0xFFFFFFFF
-        if rings[ring, LATEST] <= safe - atoms[atom, REACH]:
-            if rings[ring, RING_SIZE]:
-                level = 0
-                while (1 << level) < rings[ring, RING_SIZE]:
-                    level += 1
-                pool[rings[ring, RING_START], 0] = control[FREE + level]
-                control[FREE + level] = rings[ring, RING_START]
-            continue
-        more[_find(more, atom, owner >> 32, 0)] = rings[ring]
-        control[RING_COUNT] += 1
+        count += rings[ring, TAIL] - rings[ring, HEAD]
+    held = np.empty((count, 3), np.int64)
+    count = 0
+    for ring in range(rings.shape[0]):
+        start, mask = rings[ring, RING_START], rings[ring, RING_SIZE] - 1
+        for place in range(rings[ring, HEAD], rings[ring, TAIL]):
+            held[count, :2] = pool[start + (place & mask)]
+            held[count, 2] = rings[ring, OWNER]
+            count += 1
+    return held
 
 
 @njit(cache=True, nogil=True)
@@ -135,7 +119,8 @@ def run(  # type: ignore[no-untyped-def]
     pair_atoms,
     times,
     keys,
-    events,
+    first,
+    numbered,
     emit,
     safe,
     atoms,
@@ -151,13 +136,13 @@ def run(  # type: ignore[no-untyped-def]
 ):
     """Work on pairs from `begin` on; where and why it stopped.
 
-    `keys[g, row]` is the key of a row for atoms of group g, -1 if undefined. No event before `safe`
-    will come after these. `out` gets a row for each match: its query and events, then -1.
+    `keys[g, row]` is the key of a row for atoms of group g, -1 if undefined. Rows are the events
+    `numbered`, or those from `first` on. No event before `safe` will come after these. `out` gets a
+    row for each match: its query and events, then -1.
     """
     bound, at, own, places = scratch[0], scratch[1], scratch[2], scratch[3]
     pairs = pair_rows.shape[0]
-    is_dense = latest.shape[0] > 0
-    width = atoms.shape[0] if is_dense else 0
+    width = atoms.shape[0]
     flat = rings.ravel()
     touched = 0
     written = control[OUT_COUNT]
@@ -167,9 +152,7 @@ def run(  # type: ignore[no-untyped-def]
         j = i + 1
         while j < pairs and pair_rows[j] == row:
             j += 1
-        if not is_dense and control[RING_COUNT] + j - i > rings.shape[0] >> 1:
-            return i, RINGS_FULL
-        if is_dense and i + _AHEAD < pairs:
+        if i + _AHEAD < pairs:
             ahead = pair_atoms[i + _AHEAD]
             group = atoms[ahead, KEY_GROUP]
             if group >= 0:
@@ -178,6 +161,7 @@ def run(  # type: ignore[no-untyped-def]
                     prefetch(latest, coming + line)  # type: ignore[call-arg]
                 prefetch(flat, (coming + ahead) * RING_WIDTH)  # type: ignore[call-arg]
         now = times[row]
+        event = numbered[row] if numbered.shape[0] else first + row
         before = written
         if emit:
             for p in range(i, j):
@@ -195,19 +179,18 @@ def run(  # type: ignore[no-untyped-def]
                         continue
                     # The earliest chain: behind it every event of a step has one before it.
                     low = max(now - queries[query, WINDOW], queries[query, SINCE] - 1)
-                    if is_dense:
-                        base = np.uint64(key * width)
-                        lacking = 0  # no way out of the loop: nobody could foresee it
-                        for s in range(last):
-                            atom_before = np.uint64(steps[np.uint64(first_step + s), 0])
-                            lacking |= latest[base + atom_before] <= low
-                        if lacking:
-                            continue
+                    base = np.uint64(key * width)
+                    lacking = 0  # no way out of the loop: nobody could foresee it
+                    for s in range(last):
+                        atom_before = np.uint64(steps[np.uint64(first_step + s), 0])
+                        lacking |= latest[base + atom_before] <= low
+                    if lacking:
+                        continue
                     is_possible = True
                     is_succession = queries[query, IS_SUCCESSION]
                     earliest = low
                     for s in range(last):
-                        ring = _find(rings, steps[first_step + s, 0], key, width)
+                        ring = key * width + steps[first_step + s, 0]
                         if rings[ring, OWNER] == NOBODY:
                             is_possible = False
                             break
@@ -226,13 +209,13 @@ def run(  # type: ignore[no-untyped-def]
                             control[OUT_COUNT] = before
                             return i, OUTPUT_FULL
                         out[written, 0] = query
-                        out[written, 1] = events[row]
+                        out[written, 1] = event
                         out[written, 2:] = -1
                         written += 1
                         continue
                     s = last - 1
                     if is_succession:
-                        rival = _find(rings, steps[first_step + last, 1], key, width)
+                        rival = key * width + steps[first_step + last, 1]
                         after = max(earliest, time_before(rings, pool, rival, now) - 1)
                         bound[s] = first_after(rings, pool, own[s], rings[own[s], HEAD], after)
                     at[s] = first_after(rings, pool, own[s], bound[s], now - 1)
@@ -246,7 +229,7 @@ def run(  # type: ignore[no-untyped-def]
                             mask = rings[ring, RING_SIZE] - 1
                             time = pool[rings[ring, RING_START] + (at[s] & mask), 0]
                             if is_succession:
-                                rival = _find(rings, steps[first_step + s, 1], key, width)
+                                rival = key * width + steps[first_step + s, 1]
                                 after = max(earliest, time_before(rings, pool, rival, time) - 1)
                                 head = rings[own[s - 1], HEAD]
                                 bound[s - 1] = first_after(rings, pool, own[s - 1], head, after)
@@ -262,7 +245,7 @@ def run(  # type: ignore[no-untyped-def]
                             mask = rings[ring, RING_SIZE] - 1
                             place = rings[ring, RING_START] + (at[x] & mask)
                             out[written, 1 + x] = pool[place, 1]
-                        out[written, 1 + last] = events[row]
+                        out[written, 1 + last] = event
                         for x in range(2 + last, out.shape[1]):
                             out[written, x] = -1
                         written += 1
@@ -273,14 +256,12 @@ def run(  # type: ignore[no-untyped-def]
             key = np.int64(0) if group < 0 else keys[group, row]
             if not atoms[atom, KEPT] or key < 0:
                 continue
-            ring = _find(rings, atom, key, width)
+            ring = key * width + atom
             places[p - i] = ring
             if rings[ring, OWNER] == NOBODY:
-                control[RING_COUNT] += 1
                 rings[ring, OWNER] = key << 32 | atom
                 rings[ring, RING_START] = rings[ring, RING_SIZE] = 0
                 rings[ring, HEAD] = rings[ring, TAIL] = 0
-                rings[ring, LATEST] = now
             size = rings[ring, RING_SIZE]
             if rings[ring, TAIL] - rings[ring, HEAD] < size:
                 continue
@@ -323,11 +304,9 @@ def run(  # type: ignore[no-untyped-def]
             ring = places[p - i]
             place = rings[ring, RING_START] + (rings[ring, TAIL] & (rings[ring, RING_SIZE] - 1))
             pool[place, 0] = now
-            pool[place, 1] = events[row]
+            pool[place, 1] = event
             rings[ring, TAIL] += 1
-            rings[ring, LATEST] = now
-            if is_dense:
-                latest[key * width + atom] = now
+            latest[key * width + atom] = now
             counters[KEPT_EVENTS] += 1
         counters[FOUND] += written - before
         counters[TOUCHED] += touched

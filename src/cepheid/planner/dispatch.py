@@ -30,6 +30,7 @@ from cepheid.algebra.expression import (
 from cepheid.algebra.text import to_text
 from cepheid.kernels.dispatch import AtomIndex, lists_of
 from cepheid.kernels.interning import StringTable
+from cepheid.kernels.memory import room
 from cepheid.model.undefined import ABSENT_INT, NULL_INT
 from cepheid.planner.column_expression import evaluate_predicate
 from cepheid.planner.columns import Column, string_buffers
@@ -112,7 +113,7 @@ class Dispatcher:
         """
         probed = [column(name) for name in self._probed]
         plan = self._plan(tuple(each.type for each in probed))
-        values = np.empty((len(probed), len(types)), np.int64)
+        values = room(len(probed), len(types))
         for row, each in zip(values, probed, strict=True):
             self._write_keys(each, row)
         rows, atoms = plan.index.pairs(types, values)

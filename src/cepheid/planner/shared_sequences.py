@@ -23,11 +23,12 @@ from cepheid.algebra.expression import (
     rebuild,
 )
 from cepheid.algebra.expression_text import expression_text
-from cepheid.kernels.shared_rings import SequenceTable
+from cepheid.kernels.shared_events import SequenceTable
 from cepheid.kernels.shared_sequences import (
     ATOM_WIDTH,
     ENDINGS,
     FIRST_ENDING,
+    FIRST_NEEDED,
     KEPT,
     KEY_GROUP,
     QUERY_WIDTH,
@@ -126,7 +127,9 @@ class SharedSequences:
             reach = _NO_WINDOW if window is None else min(window, _NO_WINDOW)
             when = active[query]
             next_ = int(self.is_succession)
-            queries[place] = (reach, when.since, when.until, next_, len(listed), len(steps))
+            needed = steps[-2] if len(steps) > 1 else steps[-1]
+            query_row = (reach, when.since, when.until, next_, needed, len(listed), len(steps))
+            queries[place] = query_row
             listed += zip(steps, rivals, strict=True)
             for kept in (*steps[:-1], *(rivals[1:] if self.is_succession else ())):
                 atoms[kept, KEPT] = 1
@@ -134,6 +137,7 @@ class SharedSequences:
             last = atoms[steps[-1]]
             if not last[ENDINGS]:
                 last[FIRST_ENDING] = place
+                last[FIRST_NEEDED] = needed
             last[ENDINGS] += 1
         table = SequenceTable(atoms, queries, np.array(listed, np.int64))
         return table, np.array(order, np.int64)
