@@ -39,9 +39,9 @@ from cepheid.cli.lean_imports import leave_out_unused_libraries
 from cepheid.cli.workload_arguments import USUAL_STATE, State
 from cepheid.manager.client import ask_manager
 from cepheid.manager.setting import Setting, Wish
-from cepheid.manager.strategy import Strategy
 from cepheid.model.errors import CepheidError, EnvironmentProblem, OptionError
 from cepheid.model.options import make_options
+from cepheid.model.strategy import Strategy
 
 _NODES = "Nodes and sinks"
 _STARTING = 60.0
@@ -144,21 +144,13 @@ def start(
         out=out,
         nodes=nodes,
         sinks=sink_proxies,
-        strategy=None if placement is None else _strategy(placement),
+        strategy=None if placement is None else Strategy.named(placement),
         checkpoint_every=checkpoint_every,
     )
     if detach:
         _detach(state)
     else:
         _run(state, wish, port)
-
-
-def _strategy(name: str) -> Strategy:
-    known = [each.value for each in Strategy]
-    if name not in known:
-        message = f"the placement `{name}` is not known"
-        raise OptionError.of("bad-placement", message, help=f"one of {', '.join(known)}")
-    return Strategy(name)
 
 
 def _run(state: Path, wish: Wish, port: int) -> None:

@@ -17,6 +17,7 @@ from cepheid.hosts.found import Found
 from cepheid.hosts.in_process import as_time, in_time_order
 from cepheid.hosts.ingest import EventBatch, event_batches
 from cepheid.hosts.live_engine import BEGINNING, END_OF_TIME
+from cepheid.hosts.query_names import free_name, known_query, refuse_taken
 from cepheid.hosts.set_aside import SideOutput
 from cepheid.hosts.snapshot import pack, unpack
 from cepheid.hosts.stream_front import StreamFront
@@ -114,26 +115,21 @@ class Workload:
         """
         compiled = compile_text(query) if isinstance(query, str) else query
         refuse_sources(compiled)
-        chosen = name or self._free_name(compiled.name)
-        if chosen in self._entries:
-            raise OptionError.of(
-                "query-exists",
-                f"there is a query `{chosen}` already",
-                help="give another name=, or remove the old one first",
-            )
+        chosen = name or free_name(compiled.name, self._entries)
+        refuse_taken(chosen, self._entries)
         self._begin(Entry(chosen, compiled), at)
         return chosen
 
     def remove(self, name: str, *, at: Any = None) -> None:
         """Remove a query: it sees no event from the time `at` on, and is forgotten."""
-        entry = self._known(name)
+        entry = known_query(name, self._entries)
         if not entry.is_paused:
             self._end(name, at)
         del self._entries[name]
 
     def pause(self, name: str, *, at: Any = None) -> None:
         """Let a query see no event from the time `at` on until it is resumed; it costs nothing."""
-        entry = self._known(name)
+        entry = known_query(name, self._entries)
         if entry.is_paused:
             return
         self._end(name, at)
@@ -141,7 +137,7 @@ class Workload:
 
     def resume(self, name: str, *, at: Any = None) -> None:
         """Let a paused query see events from the time `at` on; those before are forgotten."""
-        entry = self._known(name)
+        entry = known_query(name, self._entries)
         if entry.is_paused:
             self._begin(replace(entry, is_paused=False), at)
 
@@ -161,22 +157,6 @@ class Workload:
                 for m in self._members
             ]
         )
-
-    def _known(self, name: str) -> Entry:
-        if name not in self._entries:
-            raise OptionError.of(
-                "unknown-query",
-                f"there is no query `{name}`",
-                help=f"queries: {', '.join(self._entries) or 'none'}",
-            )
-        return self._entries[name]
-
-    def _free_name(self, wished: str) -> str:
-        number, name = 1, wished
-        while name in self._entries:
-            number += 1
-            name = f"{wished}_{number}"
-        return name
 
     @property
     def _seen_any(self) -> bool:

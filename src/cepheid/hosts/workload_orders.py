@@ -22,7 +22,8 @@ BEGIN, END, REMOVE = "begin", "end", "remove"
 class Order:
     """Begin or end to show events to the query `name`, from the time `at` on.
 
-    To remove it is to end it, and to forget its name.
+    To remove it is to end it, and to forget its name. Orders are carried out in the order of their
+    numbers, also those that arrive together.
     """
 
     kind: str
@@ -30,6 +31,7 @@ class Order:
     lane: int
     at: int | None = None
     query: tuple[str, str, str] | None = None
+    number: int = 0
 
     def text(self) -> str:
         """One line of JSON."""

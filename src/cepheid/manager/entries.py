@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cepheid.manager.placing import Place
+from cepheid.hosts.query_names import free_name, known_query, refuse_taken
 from cepheid.manager.wire import error_from_json
 from cepheid.model.errors import CepheidError, LimitExceeded, OptionError
 from cepheid.planner.compiled_query import CompiledQuery, compile_text
+from cepheid.planner.fused_placement import Place
 
 MOST_QUERIES = 10_000
 LONGEST_NAME = 100
@@ -85,13 +86,7 @@ class Entries:
 
     def known(self, name: str) -> Entry:
         """A query by its name."""
-        if name not in self.by_name:
-            raise OptionError.of(
-                "unknown-query",
-                f"there is no query `{name}`",
-                help=f"queries: {', '.join(list(self.by_name)[:20]) or 'none'}",
-            )
-        return self.by_name[name]
+        return known_query(name, self.by_name)
 
     def free_name(self, wished: str | None, usual: str) -> str:
         """The name that was asked for, if it is free; else one like the usual one."""
@@ -108,14 +103,8 @@ class Entries:
                 f"{name[: LONGEST_NAME + 1]!r} is no name for a query",
                 help=f"1 to {LONGEST_NAME} characters that can be printed",
             )
-        if wished is not None and name in self.by_name:
-            raise OptionError.of(
-                "query-exists",
-                f"there is a query `{name}` already",
-                help=f"give another --name, or stop it first: cepheid workload stop {name}",
-            )
-        number, free = 1, name
-        while free in self.by_name:
-            number += 1
-            free = f"{name}_{number}"
-        return free
+        if wished is None:
+            return free_name(name, self.by_name)
+        stop = f"give another --name, or stop it first: cepheid workload stop {name}"
+        refuse_taken(name, self.by_name, stop)
+        return name

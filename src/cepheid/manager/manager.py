@@ -22,8 +22,7 @@ import pyarrow as pa
 
 from cepheid.hosts.in_process import as_time
 from cepheid.manager.entries import Entries, Entry
-from cepheid.manager.operators import query_operators
-from cepheid.manager.placing import Placement
+from cepheid.manager.query_load import submitted_operators
 from cepheid.manager.setting import Setting
 from cepheid.manager.sink_proxies import SinkProxies
 from cepheid.manager.state_folder import Checkpoint, StateFolder
@@ -34,6 +33,7 @@ from cepheid.model.diagnostics import Diagnostic, did_you_mean
 from cepheid.model.errors import CepheidError, DataError, OptionError, QueryError
 from cepheid.model.options import make_options
 from cepheid.planner.compiled_query import CompiledQuery, compile_text
+from cepheid.planner.fused_placement import FusedPlacement
 from cepheid.planner.prepare import time_domain
 
 
@@ -46,7 +46,7 @@ class Manager:
         self.options = make_options(setting.options)
         self.entries = Entries()
         self.progress = StreamProgress(self.options)
-        self.placement = Placement(setting.nodes, setting.sinks, setting.strategy)
+        self.placement = FusedPlacement(setting.nodes, setting.sinks, setting.strategy)
         self.sinks = SinkProxies(setting.out, setting.sinks)
         self.nodes = [SupervisedNode(n, setting.options) for n in range(setting.nodes)]
         self.schema: pa.Schema | None = None
@@ -85,7 +85,9 @@ class Manager:
         chosen = self.entries.free_name(name, usual)
         warnings = compiled.warnings(self.options)
         time = self._effective(at)
-        operators = query_operators(compiled, self.options, self.schema, self.progress.statistics())
+        operators = submitted_operators(
+            compiled, self.options, self.schema, self.progress.statistics()
+        )
         place = self.placement.choose(operators)
         record = {
             "op": "add",
@@ -181,7 +183,7 @@ class Manager:
 
     def _count_in(self, entry: Entry) -> None:
         """A query runs (again) on its node."""
-        operators = query_operators(
+        operators = submitted_operators(
             entry.compiled, self.options, self.schema, self.progress.statistics()
         )
         self.placement.put(entry.name, entry.place, operators)
@@ -337,7 +339,7 @@ class Manager:
                 self.placement.drop(entry.name)
 
     def _fit(self, entry: Entry) -> None:
-        operators = query_operators(entry.compiled, self.options, self.schema, None)
+        operators = submitted_operators(entry.compiled, self.options, self.schema, None)
         if not entry.is_paused:
             self.placement.put(entry.name, entry.place, operators)
 

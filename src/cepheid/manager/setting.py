@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from cepheid.manager.state_folder import StateFolder
-from cepheid.manager.strategy import Strategy
 from cepheid.model.errors import OptionError
+from cepheid.model.strategy import Strategy
 
 
 @dataclass(frozen=True, slots=True)
