@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cepheid.hosts.query_names import free_name, known_query, refuse_taken
-from cepheid.manager.wire import error_from_json
+from cepheid.manager.registered_sink import Target
+from cepheid.manager.wire import error_as_json, error_from_json
 from cepheid.model.errors import CepheidError, LimitExceeded, OptionError
 from cepheid.planner.compiled_query import CompiledQuery, compile_text
 from cepheid.planner.fused_placement import Place
@@ -36,6 +37,22 @@ class Entry:
         """The query itself."""
         return compile_text(self.text, self.language, name=self.source)[self.query]
 
+    def as_json(self) -> dict[str, Any]:
+        """For a journal that begins anew."""
+        kept = {name: getattr(self, name) for name in _KEPT}
+        problem = None if self.problem is None else error_as_json(self.problem)
+        return {**kept, "node": self.place.node, "sink": self.place.sink, "problem": problem}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Entry:
+        """The other way round."""
+        problem = values["problem"]
+        return cls(
+            **{name: values[name] for name in _KEPT},
+            place=Place(values["node"], values["sink"]),
+            problem=None if problem is None else error_from_json(problem),
+        )
+
     @property
     def state(self) -> str:
         """In one word."""
@@ -44,16 +61,37 @@ class Entry:
         return "paused" if self.is_paused else "running"
 
 
+_KEPT = ("name", "text", "source", "language", "query", "when", "is_paused", "matches")
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Which sink proxy delivers the matches of a query, and where to.
+
+    They may come until time has passed `until`, at which the query was stopped.
+    """
+
+    proxy: int
+    target: Target = Target()
+    is_stopped: bool = False
+    until: int | None = None
+
+    def is_over(self, watermark: int) -> bool:
+        """Whether no match can come any more."""
+        return self.is_stopped and (self.until is None or self.until <= watermark)
+
+
 @dataclass(slots=True)
 class Entries:
     """All queries by name, as the journal's records make them.
 
-    Matches of a query that was stopped may still come, up to the time at which it stops; its sink
-    is remembered.
+    Matches of a query that was stopped may still come, up to the time at which it stops; its route
+    is remembered. `ends` are the lengths of files that grow.
     """
 
     by_name: dict[str, Entry] = field(default_factory=dict)
-    sinks: dict[str, int] = field(default_factory=dict)
+    routes: dict[str, Route] = field(default_factory=dict)
+    ends: dict[str, int] = field(default_factory=dict)
 
     def apply(self, record: Mapping[str, Any]) -> None:
         """What a record of the journal changes; records of other things change nothing here."""
@@ -70,9 +108,14 @@ class Entries:
                     place,
                     record["when"],
                 )
-                self.sinks[name] = place.sink
+                target = Target.from_json(record.get("target"))
+                self.routes[name] = Route(place.sink, target)
+                if target.path is not None:
+                    self.ends[target.path] = 0
             case "remove":
                 del self.by_name[name]
+                stopped = replace(self.routes[name], is_stopped=True, until=record["at"])
+                self.routes[name] = stopped
             case "pause" | "resume" as op:
                 self.by_name[name].is_paused = op == "pause"
             case "fail":
@@ -81,8 +124,34 @@ class Entries:
                 for each, count in record["matches"].items():
                     if each in self.by_name:
                         self.by_name[each].matches += count
+                self.ends.update(record.get("ends", {}))
+            case "shortened":
+                self.ends[record["path"]] = record["end"]
             case _:
                 pass
+
+    def as_json(self, watermark: int) -> dict[str, Any]:
+        """All that is known, for a journal that begins anew; what is over is left out."""
+        routes = {name: each for name, each in self.routes.items() if not each.is_over(watermark)}
+        paths = {each.target.path for each in routes.values()}
+        return {
+            "queries": [each.as_json() for each in self.by_name.values()],
+            "routes": {
+                name: [each.proxy, each.target.as_json(), each.is_stopped, each.until]
+                for name, each in routes.items()
+            },
+            "ends": {path: end for path, end in self.ends.items() if path in paths},
+        }
+
+    def set_json(self, values: Mapping[str, Any]) -> None:
+        """The other way round."""
+        queries = [Entry.from_json(each) for each in values["queries"]]
+        self.by_name = {each.name: each for each in queries}
+        self.routes = {
+            name: Route(proxy, Target.from_json(target), is_stopped, until)
+            for name, (proxy, target, is_stopped, until) in values["routes"].items()
+        }
+        self.ends = dict(values["ends"])
 
     def known(self, name: str) -> Entry:
         """A query by its name."""

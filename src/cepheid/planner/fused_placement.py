@@ -111,7 +111,7 @@ class FusedPlacement:
 
     def choose(self, operators: Collection[Operator]) -> Place:
         """Where one more query would go; the first of equal nodes."""
-        if self.strategy is Strategy.ROUND_ROBIN:
+        if self.strategy == Strategy.ROUND_ROBIN:
             node = self.placed_ever % self.nodes
         else:
             node = min(range(self.nodes), key=lambda n: self._added(self._nodes[n], operators))
@@ -157,7 +157,7 @@ class FusedPlacement:
 
     def _added(self, node: _Node, operators: Collection[Operator]) -> float:
         """What a query adds to the cost of the plan on a node."""
-        if self.strategy is not Strategy.GREEDY:
+        if self.strategy != Strategy.GREEDY:
             return node.unshared.added(len(operators), _cpu(operators))
         new = [each.cpu for text, each in _by_text(operators).items() if text not in node.running]
         return node.shared.added(len(new), sum(new))

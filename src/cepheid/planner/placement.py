@@ -218,7 +218,7 @@ class Deployment:
         return wanted
 
     def _find(self, operator: Operator) -> int | None:
-        if self.strategy is not Strategy.GREEDY:
+        if self.strategy != Strategy.GREEDY:
             return None
         self.looked_at += 1
         return self._running.get(operator.canonical)
@@ -226,7 +226,7 @@ class Deployment:
     def _place(self, operator: Operator, running: Mapping[int, int]) -> int:
         number = len(self.placed)
         operands = tuple(running[o] if isinstance(o, int) else o for o in operator.operands)
-        if self.strategy is Strategy.ROUND_ROBIN:
+        if self.strategy == Strategy.ROUND_ROBIN:
             self.looked_at += 1
             node = number % self.nodes
         else:
