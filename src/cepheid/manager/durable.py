@@ -64,14 +64,15 @@ class Journal:
                         f"line {number} of `{path}` is not what was written there",
                         help="start with another --state folder",
                     ) from None
-        self.begun_at = 0
+        self.begun_at = self._least = 0
         if self.records and self.records[0].get("op") == SUM:
             self.begun_at = int(self.records[0]["records"])
+            self._least = len(_line(self.records[0]))
         self.count = self.begun_at + len(self.records) - (self.begun_at > 0)
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, PRIVATE_FILE)
         os.ftruncate(self._descriptor, whole)
         os.lseek(self._descriptor, 0, os.SEEK_END)
-        self._size = self._least = whole
+        self._size = whole
         flush_to_disk(path.parent)
 
     def append(self, record: Mapping[str, Any]) -> None:

@@ -72,7 +72,7 @@ class Route:
     """
 
     proxy: int
-    target: Target = Target()
+    target: Target
     is_stopped: bool = False
     until: int | None = None
 
@@ -130,10 +130,15 @@ class Entries:
             case _:
                 pass
 
+    def paths(self, watermark: int) -> set[str]:
+        """The files and folders of sinks to which something may still be written."""
+        routes = (each for each in self.routes.values() if not each.is_over(watermark))
+        return {each.target.path for each in routes if each.target.path is not None}
+
     def as_json(self, watermark: int) -> dict[str, Any]:
         """All that is known, for a journal that begins anew; what is over is left out."""
         routes = {name: each for name, each in self.routes.items() if not each.is_over(watermark)}
-        paths = {each.target.path for each in routes.values()}
+        paths = self.paths(watermark)
         return {
             "queries": [each.as_json() for each in self.by_name.values()],
             "routes": {
