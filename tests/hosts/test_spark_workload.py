@@ -15,6 +15,8 @@ import cepheid
 from cepheid.hosts.spark_workload import plan_workload_batch
 from cepheid.model.errors import OptionError, PerformanceWarning
 from tests.hosts.test_spark_streaming import Files, Streamed
+from tests.hosts.test_workload_sources import ID, TEXTS, as_table
+from tests.hosts.test_workload_sources import random_records as records_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -109,6 +111,15 @@ def test_lanes_are_told_on_spark(spark: SparkSession) -> None:
     assert "by the key [v]: by value" in text
     assert "node 0" in text
     assert "node 1" in text
+
+
+def test_records_of_registered_sources_on_spark(spark: SparkSession) -> None:
+    records = as_table(records_of(1))
+    texts = {name: TEXTS[name] for name in ("pair", "one", "other")}
+    workload = cepheid.Workload(texts, id=ID, partitions=2)
+    rows = cepheid.detect(spark.createDataFrame(records), workload).toArrow().to_pylist()
+    assert told(rows) == told(workload.detect(records).to_pylist())
+    assert len(rows) > 5
 
 
 def test_queries_of_many_keys_are_placed_whole(spark: SparkSession) -> None:

@@ -59,12 +59,12 @@ class Order:
 
 
 def refuse_sources(query: CompiledQuery) -> None:
-    """A workload reads one stream of events, not the records of sources."""
+    """A query that joins a stream under way reads its events as they are made already."""
     if query.program.catalogue.sources:
         raise OptionError.of(
             "sources-in-workload",
-            "the text registers sources, whose records a workload does not read",
-            help="give the events under the names of the schema, and leave out `register`",
+            "the text registers sources, and a stream under way can have no others",
+            help="leave out `register`; the query reads the events that are there",
         )
 
 
