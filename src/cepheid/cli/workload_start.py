@@ -11,29 +11,13 @@ import sys
 import threading
 import time as clock
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cepheid.cli.arguments import (
-    Cap,
-    Continuous,
-    EndColumn,
-    Failures,
-    GivenOptions,
-    IdColumn,
-    Lateness,
-    Params,
-    Plan,
-    StartColumn,
-    Statistics,
-    Tick,
-    Tie,
-    TimeColumn,
-    TypeColumn,
-    TypesFile,
-)
+from cepheid.cli.arguments import GivenOptions, takes_options
 from cepheid.cli.failures import painted
 from cepheid.cli.lean_imports import leave_out_unused_libraries
 from cepheid.cli.workload_arguments import USUAL_STATE, State
@@ -51,6 +35,7 @@ _POLL = 0.1
 """Seconds after which the server sees that it should end."""
 
 
+@takes_options
 def start(
     state: State = USUAL_STATE,
     events: Annotated[
@@ -94,21 +79,8 @@ def start(
             min=1, rich_help_panel=_NODES, help="Batches of events between two checkpoints."
         ),
     ] = 64,
-    param: Params = None,
-    type_column: TypeColumn = "type",
-    time: TimeColumn = "ts",
-    start: StartColumn = None,
-    end: EndColumn = None,
-    id: IdColumn = None,
-    types: TypesFile = None,
-    lateness: Lateness = "0",
-    tick: Tick = None,
-    continuous: Continuous = False,
-    tie: Tie = "strict",
-    cap: Cap = None,
-    failures: Failures = False,
-    statistics: Statistics = None,
-    plan: Plan = None,
+    *,
+    given: GivenOptions,
 ) -> None:  # fmt: skip
     """
     Start a manager: it runs the queries that are submitted to it until it is stopped.
@@ -130,12 +102,8 @@ def start(
       cepheid workload start --nodes 4 --sink-proxies 2 --detach
       cepheid workload start --state .cepheid    [dim](go on after a stop)[/dim]
     """
-    given = GivenOptions(
-        type_column=type_column, time=time, start=start, end=end, id=id, types=types,
-        lateness=lateness, tick=tick, params=param, continuous=continuous, tie=tie, cap=cap,
-        failures=failures, statistics=None if statistics is None else statistics.absolute(),
-        plan=plan,
-    )  # fmt: skip
+    if given.statistics is not None:
+        given = replace(given, statistics=given.statistics.absolute())
     options = json.loads(json.dumps(given.as_keywords()))
     make_options(options)  # what is wrong with them is told now
     wish = Wish(
