@@ -18,10 +18,9 @@ from cepheid.algebra.expression import attributes
 from cepheid.hosts.event_columns import EventColumns
 from cepheid.hosts.live_engine import LiveEngine, too_many_instances
 from cepheid.hosts.matches import Piece
-from cepheid.hosts.plain_columns import MOST_PLAIN_TYPES, whole_numbers
+from cepheid.hosts.plain_columns import whole_numbers
 from cepheid.hosts.store import Chunk, View
 from cepheid.kernels.chain_state import NO_ROWS, ChainState, PlainRows, Rows
-from cepheid.model.event_time import MAX_TIME
 from cepheid.planner.chain_plan import ChainLayout
 from cepheid.planner.chains import Chains
 from cepheid.planner.prepare import Prepared
@@ -78,13 +77,6 @@ class ChainEngine(LiveEngine):
     def horizon(self) -> int | None:
         """Events up to this time matter no more; None when that is never so."""
         return self._dead_until
-
-    def expires_at(self) -> int | None:
-        """Instances wait for as long as their windows let them."""
-        window = self.prepared.plan.retention
-        if window is None or not self._chunks:
-            return None
-        return max(chunk.last_time for chunk in self._chunks) + window
 
     def compact(self) -> bool:
         """Drop the events that no instance of their own key needs.
@@ -176,12 +168,8 @@ class ChainEngine(LiveEngine):
         pieces: list[Piece],
     ) -> int:
         """Let the kernel read a batch's columns as they are; how many rows it could take."""
-        if self._plain is None:
-            return 0
-        types = self._columns.types
-        wanted = types.wanted_codes(codes.dtype)
-        ends = times[0] > -MAX_TIME and times[-1] < MAX_TIME
-        if not ends or not 0 < len(wanted) <= MOST_PLAIN_TYPES:
+        wanted = self._plain_codes(codes, times)
+        if self._plain is None or wanted is None:
             return 0
         if not all(batch.schema.get_field_index(name) >= 0 for name in self._tested):
             return 0
@@ -194,18 +182,13 @@ class ChainEngine(LiveEngine):
             keys, close = column, found
         latest = max(self.watermark, self.latest)
         taken, selected, rows = self._plain.select(
-            codes, types.bits, wanted, times, latest, keys, close, self._ordinal
+            codes, self._columns.types.bits, wanted, times, latest, keys, close, self._ordinal
         )
         if not taken:
             return 0
         self._columns.test_bits(rows.mask, rows.times, batch, selected, codes)
         self.rows_as_they_are += taken
-        self.latest = self.watermark = int(times[taken - 1])
-        if len(selected):
-            self._chunks.append(
-                Chunk(self._ordinal, batch, selected, arrived, None, {}, batch_times=times)
-            )
-            self._count_new(len(selected))
+        self._note_taken(batch, times, taken, selected, arrived)
         pieces += self._after_held(rows)
         return taken
 

@@ -18,6 +18,7 @@ from cepheid.hosts.batch_schema import check_batch_schema, merged_schema
 from cepheid.hosts.event_reader import AbsentKey, EventReader
 from cepheid.hosts.ingest import EventBatch
 from cepheid.hosts.matches import Matches, Piece
+from cepheid.hosts.plain_columns import MOST_PLAIN_TYPES
 from cepheid.hosts.set_aside import SetAside, event_times
 from cepheid.hosts.store import Chunk, View
 from cepheid.kernels.relevance import RowSelector, is_in_order, select_any_order
@@ -232,6 +233,29 @@ class LiveEvents(ABC):
     ) -> int:
         """Let the kernel read a batch's columns as they are; how many rows it could take."""
         return 0
+
+    def _plain_codes(self, codes: np.ndarray, times: np.ndarray) -> np.ndarray | None:
+        """The codes of wanted types, if a kernel can look for them in a batch as it is."""
+        wanted = self._columns.types.wanted_codes(codes.dtype)
+        is_in_range = times[0] > -MAX_TIME and times[-1] < MAX_TIME
+        return wanted if is_in_range and 0 < len(wanted) <= MOST_PLAIN_TYPES else None
+
+    def _note_taken(
+        self,
+        batch: pa.RecordBatch,
+        times: np.ndarray,
+        taken: int,
+        selected: np.ndarray,
+        arrived: int,
+    ) -> None:
+        """A kernel has taken the first rows of a batch, and keeps the selected ones."""
+        if taken:
+            self.latest = self.watermark = int(times[taken - 1])
+        if len(selected):
+            self._chunks.append(
+                Chunk(self._ordinal, batch, selected, arrived, None, {}, batch_times=times)
+            )
+            self._count_new(len(selected))
 
     # -- one batch ------------------------------------------------------------------------------
 
