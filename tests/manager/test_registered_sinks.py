@@ -71,7 +71,9 @@ def test_each_sink_gets_all_matches_once_over_a_kill(managed, tmp_path, capfd):
     journal.write_bytes(b"".join(told[:-1]))
     with (there / "a" / "found.jsonl").open("ab") as stream_:
         stream_.write(b'{"half a li')  # as if more had been under way
+    (there / "found" / "..batch-00000002-proxy-0.7.parquet.unfinished").touch()
     again = managed()
+    assert not list((there / "found").glob(".*"))
     assert again.has_waiting
     again.do_batch()
     assert (there / "a" / "found.jsonl").read_bytes() == whole

@@ -421,6 +421,8 @@ class Manager:
         for entry in self.entries.by_name.values():
             if entry.state == "running":
                 self._count_in(entry)
+        for path in self.entries.paths(self.progress.watermark):
+            self.sinks.forget_drafts(Path(path))
         self.placement.placed_ever = placed + sum(each["op"] == "add" for each in records)
         self._journal.forget()
 

@@ -60,9 +60,14 @@ class SinkProxies:
     def start(self) -> None:
         """Start all processes; drafts that killed ones left are removed."""
         self._out.mkdir(parents=True, exist_ok=True)
-        for draft in self._out.glob(".*batch-*"):
-            draft.unlink(missing_ok=True)
+        self.forget_drafts(self._out)
         self._workers = [_started() for _ in self.facts]
+
+    @staticmethod
+    def forget_drafts(folder: Path) -> None:
+        """Remove what killed proxies had begun to write there."""
+        for draft in folder.glob(".*batch-*"):
+            draft.unlink(missing_ok=True)
 
     def process_id(self, proxy: int) -> int:
         """The process of a proxy."""

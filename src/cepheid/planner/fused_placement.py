@@ -11,7 +11,7 @@ sub-expressions in common meet on one node, where they share them.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -114,7 +114,9 @@ class FusedPlacement:
         if self.strategy == Strategy.ROUND_ROBIN:
             node = self.placed_ever % self.nodes
         else:
-            node = min(range(self.nodes), key=lambda n: self._added(self._nodes[n], operators))
+            wanted = {each.canonical: each.cpu for each in operators}
+            whole = _Load(len(operators), _cpu(operators))
+            node = min(range(self.nodes), key=lambda n: self._added(self._nodes[n], wanted, whole))
         # Of proxies that receive the same, that with fewer queries.
         sink = min(range(self.sinks), key=lambda n: (self._sunk[n].cpu, self._sunk[n].operators))
         return Place(node, sink)
@@ -155,11 +157,11 @@ class FusedPlacement:
                 found.update(dict.fromkeys(islice(others, most)))
         return list(found)[:most]
 
-    def _added(self, node: _Node, operators: Collection[Operator]) -> float:
-        """What a query adds to the cost of the plan on a node."""
+    def _added(self, node: _Node, wanted: Mapping[str, float], whole: _Load) -> float:
+        """What a query adds to the cost of the plan on a node; `wanted` are loads by text."""
         if self.strategy != Strategy.GREEDY:
-            return node.unshared.added(len(operators), _cpu(operators))
-        new = [each.cpu for text, each in _by_text(operators).items() if text not in node.running]
+            return node.unshared.added(whole.operators, whole.cpu)
+        new = [cpu for text, cpu in wanted.items() if text not in node.running]
         return node.shared.added(len(new), sum(new))
 
 
