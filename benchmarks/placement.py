@@ -18,10 +18,11 @@ from benchmarks.figures.next_workload.queries import RATES, as_text, random_quer
 from benchmarks.harness import Answer, Clock, Contender, interleave, speed_ratio
 from benchmarks.options import Options
 from benchmarks.report import Report
+from cepheid.model.strategy import Strategy
 
 NODES = 2
 OPERATORS = 5
-STRATEGIES = ("greedy", "greedy without reuse", "round robin")
+STRATEGIES = tuple(Strategy)
 
 
 def run(options: Options) -> Report:
@@ -40,10 +41,10 @@ def run(options: Options) -> Report:
         frame = spark.createDataFrame(events).repartition(NODES).cache()
         frame.count()
 
-        def contender(strategy: str) -> Contender:
+        def contender(strategy: Strategy) -> Contender:
             def prepare() -> Callable[[], Answer]:
                 workload = cepheid.Workload(
-                    texts, statistics=RATES, partitions=NODES, plan={"placement": strategy}
+                    texts, statistics=RATES, partitions=NODES, plan={"placement": strategy.value}
                 )
                 found = cepheid.detect(frame, workload)
 
@@ -52,7 +53,7 @@ def run(options: Options) -> Report:
 
                 return job
 
-            return Contender(strategy, events.num_rows, prepare)
+            return Contender(strategy.value, events.num_rows, prepare)
 
         runs = report.keep(
             "two executors",
@@ -66,8 +67,8 @@ def run(options: Options) -> Report:
     finally:
         spark.stop()
     for each in STRATEGIES[:2]:
-        report.notes[f"{each}: speed / round robin"] = round(
-            speed_ratio(runs[each], runs["round robin"], Clock.WALL).value, 2
+        report.notes[f"{each}: speed / round-robin"] = round(
+            speed_ratio(runs[each], runs[Strategy.ROUND_ROBIN], Clock.WALL).value, 2
         )
     return report
 

@@ -45,6 +45,7 @@ from benchmarks.figures.next_workload.queries import (
 )
 from benchmarks.options import Options
 from cepheid.algebra.pattern import Atom, Next, Pattern, Union, operands, walk
+from cepheid.model.strategy import Strategy
 from tests.oracle.denotation import matches
 from tests.oracle.events import Ev
 
@@ -192,7 +193,7 @@ def test_a_cluster_counts_work_network_and_sinks() -> None:
     sources = poisson_sources(seconds, 8)
     pool, _ = random_pools("next", 1, 1, 8, sources, seconds)
     [query] = as_queries(pool, "counted")
-    cluster = Cluster.of(1, "greedy", 1, seconds)
+    cluster = Cluster.of(1, Strategy.GREEDY, 1, seconds)
     assert cluster.add(query) is None
     [work] = query.works
     read = sum(RATES[name] for name in query.operators[0].operands if isinstance(name, str))

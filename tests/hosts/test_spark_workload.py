@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import cepheid
 from cepheid.hosts.spark_workload import plan_workload_batch
 from cepheid.model.errors import OptionError, PerformanceWarning
 from tests.hosts.test_spark_streaming import Files, Streamed
+from tests.hosts.test_workload_sources import ID, TEXTS, as_table
+from tests.hosts.test_workload_sources import random_records as records_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -108,6 +111,38 @@ def test_lanes_are_told_on_spark(spark: SparkSession) -> None:
     assert "by the key [v]: by value" in text
     assert "node 0" in text
     assert "node 1" in text
+
+
+def test_records_of_registered_sources_on_spark(spark: SparkSession) -> None:
+    records = as_table(records_of(1))
+    texts = {name: TEXTS[name] for name in ("pair", "one", "other")}
+    workload = cepheid.Workload(texts, id=ID, partitions=2)
+    rows = cepheid.detect(spark.createDataFrame(records), workload).toArrow().to_pylist()
+    assert told(rows) == told(workload.detect(records).to_pylist())
+    assert len(rows) > 5
+
+
+def test_queries_of_many_keys_are_placed_whole(spark: SparkSession) -> None:
+    """By each of six keys an event would be copied, on one node it is not."""
+    events = pa.Table.from_pylist(random_events(9, 200), schema=SCHEMA)
+    columns = {name: pa.array(range(200), pa.int64()) for name in "pqrs"}
+    for name, values in columns.items():
+        events = events.append_column(name, pc.bit_wise_and(values, 7 if name < "r" else 3))
+    keys = ("id", "v", *columns)
+    texts = {key: f"EVENT SEQ(A x, B y) WHERE [{key}] WITHIN 20" for key in keys}
+    types = dict.fromkeys("ABCDZ", keys)
+    workload = cepheid.Workload(texts, id="event", types=types, partitions=1)
+    frame = spark.createDataFrame(events)
+    plan = plan_workload_batch(frame, workload.members, workload.options)
+    assert [lane.node for lane in plan.lanes] == [0]
+    assert (
+        "node 0: by 6 keys each event would be copied more often than to 1 node" in plan.explain()
+    )
+    rows = cepheid.detect(frame, workload).toArrow().to_pylist()
+    assert told(rows) == told(workload.detect(events).to_pylist())
+    wide = cepheid.Workload(texts, id="event", types=types, partitions=16)
+    plan = plan_workload_batch(frame, wide.members, wide.options)
+    assert [str(lane.routing.key) for lane in plan.lanes] == [f"[{key}]" for key in keys]
 
 
 @pytest.mark.parametrize("nulls", [False, True])

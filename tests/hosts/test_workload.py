@@ -94,12 +94,6 @@ def test_a_query_that_cannot_run_is_refused_and_the_others_go_on() -> None:
     assert len(workload.feed(pa.Table.from_pylist([event("B", 2)]))["pair"]) == 1
 
 
-def test_registered_sources_are_refused() -> None:
-    text = "register source t schema (acc int, ts int) time ts; SELECT * FROM t x; t y"
-    with pytest.raises(OptionError, match="registers sources"):
-        cepheid.Workload([text])
-
-
 def test_explain_tells_what_is_shared(tmp_path: Path) -> None:
     workload = cepheid.Workload({"pair": PAIR, "twice": PAIR, "chain": CHAIN, "no": ABSENT})
     text = workload.explain()

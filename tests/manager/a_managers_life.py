@@ -22,6 +22,7 @@ from cepheid.model.lean_process import leave_out_libraries
 
 PAIR = "EVENT SEQ(A x, B y) WHERE [id] WITHIN 30"
 GUARDED = "EVENT SEQ(A x, !(C n), B y) WHERE [id] WITHIN 30"
+SINK = "register sink q as file 'sunk/late.jsonl' QUERY q "
 AFTER = "SELECT * FROM D d ; B b WHERE d.id = b.id"
 FILES = 6
 
@@ -43,13 +44,19 @@ def events(number: int) -> pa.Table:
 def live(state: Path) -> None:
     """Do what is not done yet: submit the queries, take the files, deliver the matches."""
     folder = StateFolder(state / "state")
-    wish = Wish(events=state, out=state / "matches", sinks=2, checkpoint_every=2)
+    wish = Wish(
+        events=state, out=state / "matches", sinks=2, checkpoint_every=2, longest_journal=999
+    )
     manager = Manager(folder, settle(folder, wish))
     known = manager.entries.by_name
     if not manager.files:
-        for name, text, at in (("all", PAIR, None), ("rests", GUARDED, None), ("late", AFTER, 350)):
+        for name, text, at in (
+            ("all", PAIR, None),
+            ("rests", GUARDED, None),
+            ("late", SINK + AFTER, 350),
+        ):
             if name not in known:
-                manager.submit(text, name=name, at=at)
+                manager.submit(text, name=name, at=at, folder=str(state))
         manager.pause("rests", at=250)
     for number in range(FILES):
         while manager.has_waiting:

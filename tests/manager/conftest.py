@@ -35,6 +35,7 @@ def managed(tmp_path: Path) -> Iterator[Callable[..., Manager]]:
         opened.append((manager, folder))
         return manager
 
+    start.end = end  # type: ignore[attr-defined]
     yield start
     with suppress(ProcessLookupError):
         end()

@@ -40,6 +40,29 @@ def test_a_journal_that_somebody_changed_is_refused(tmp_path):
         Journal(tmp_path / "journal")
 
 
+def test_a_long_journal_begins_anew_with_its_sum(tmp_path):
+    path = tmp_path / "journal"
+    journal = Journal(path)
+    for n in range(5):
+        journal.append({"op": "n", "n": n})
+    assert not journal.is_long(1000)
+    assert journal.is_long(20)
+    journal.begin_anew({"total": 10})
+    assert (journal.count, journal.begun_at) == (5, 5)
+    assert not journal.is_long(20), "it would only write the same again"
+    journal.append({"op": "n", "n": 5})
+    journal.close()
+    again = Journal(path)
+    assert again.records == [{"op": "sum", "records": 5, "total": 10}, {"op": "n", "n": 5}]
+    assert (again.count, again.begun_at) == (6, 5)
+    again.begin_anew({"total": 15})
+    again.append({"op": "n", "n": 6})
+    assert again.count == 7
+    again.close()
+    assert path.read_text().count("\n") == 2
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
 def test_only_one_manager_has_the_folder_and_only_its_owner_can_read_it(tmp_path):
     folder = StateFolder(tmp_path / "state")
     folder.publish(1234, "secret")

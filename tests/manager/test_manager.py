@@ -13,8 +13,8 @@ import pytest
 import cepheid
 from cepheid.manager.event_folder import EventFolder
 from cepheid.manager.serving import Serving
-from cepheid.manager.strategy import Strategy
 from cepheid.model.errors import CepheidError, EnvironmentProblem, LimitExceeded, OptionError
+from cepheid.model.strategy import Strategy
 from tests.manager.conftest import delivered
 
 PAIR = "EVENT SEQ(A x, B y) WHERE [id] WITHIN 30"

@@ -9,12 +9,14 @@ import pytest
 
 from cepheid.algebra.text import from_text
 from cepheid.model.errors import OptionError
+from cepheid.model.strategy import Strategy
+from cepheid.planner.canonical_succession import canonical
 from cepheid.planner.key_parallel import compare_with_key_parallel
-from cepheid.planner.operator_graph import Operator, canonical, operators_of
-from cepheid.planner.placement import Deployment, Source, Strategy, Traffic
+from cepheid.planner.operator_graph import Operator, operators_of
+from cepheid.planner.placement import Deployment, Source, Traffic
 from cepheid.statistics.next_costs import NextCosts, NotCosted
 
-STRATEGIES: tuple[Strategy, ...] = ("greedy", "greedy without reuse", "round robin")
+STRATEGIES = tuple(Strategy)
 RATES = {name: 2.0**n for n, name in enumerate("ABCDEFGH")}
 OUTSIDE = {name: Source(rate) for name, rate in RATES.items()}
 
@@ -96,7 +98,7 @@ def test_a_source_that_lives_on_a_node_draws_its_reader() -> None:
     deployment = Deployment(2, here)
     assert deployment.deploy(PAIR[:1]).nodes == {0: 1}
     assert deployment.cost == 10
-    robin = Deployment(2, here, "round robin")
+    robin = Deployment(2, here, Strategy.ROUND_ROBIN)
     assert robin.deploy(PAIR[:1]).nodes == {0: 0}
     assert robin.crossing == Traffic(1, 5.0)
     assert robin.received() == (5.0 + OUTSIDE["B"].rate, 0.0)
@@ -128,11 +130,11 @@ def test_equal_parts_of_one_query_run_once() -> None:
     assert deployed.new == (0, 2)
     assert deployed.reused == (1,)
     assert deployment.placed[1].operator.operands == (0, 0)
-    assert len(Deployment(2, OUTSIDE, "greedy without reuse").deploy(twice).new) == 3
+    assert len(Deployment(2, OUTSIDE, Strategy.GREEDY_WITHOUT_REUSE).deploy(twice).new) == 3
 
 
 def test_round_robin_looks_at_nothing() -> None:
-    deployment = Deployment(2, OUTSIDE, "round robin")
+    deployment = Deployment(2, OUTSIDE, Strategy.ROUND_ROBIN)
     assert deployment.deploy(PAIR).nodes == {0: 0, 1: 1}
     assert deployment.deploy(PAIR).nodes == {0: 0, 1: 1}
     assert deployment.loads == (20.0, 8.0)
@@ -149,7 +151,7 @@ def test_results_are_spread_over_the_sink_proxies() -> None:
 
 def test_what_is_no_deployment_is_refused() -> None:
     with pytest.raises(OptionError, match="is not known"):
-        Deployment(2, OUTSIDE, "best")  # type: ignore[arg-type]
+        Strategy.named("best")
     with pytest.raises(OptionError, match="0 nodes"):
         Deployment(0, OUTSIDE)
     with pytest.raises(OptionError, match="node 2"):
@@ -299,29 +301,29 @@ def test_deeply_nested_unions_have_a_canonical_form_at_once() -> None:
 # -- beside key-parallel execution ----------------------------------------------------------------
 
 
-def test_placement_is_taken_where_queries_have_no_key() -> None:
-    """Placed: 10 + 3 in, 4 + 7 + 4 in. By key: 10 + 4 + 7 on both partitions, or all on one."""
-    deployment = Deployment(2, OUTSIDE)
-    deployment.deploy(PAIR)
-    keyed = compare_with_key_parallel(deployment, ["k"])
-    assert (keyed.placed, keyed.by_key) == (15.0, 10.5)
-    assert not keyed.takes_placement
-    keyless = compare_with_key_parallel(deployment, [None])
-    assert (keyless.placed, keyless.by_key) == (15.0, 21.0)
-    assert keyless.takes_placement
-    assert keyless.reason == (
-        "operators placed: the busiest of 2 partitions handles 15 events against 21 by key, "
-        "where 1 queries without a key stay on one"
-    )
+def pair_by(key: str) -> tuple[Operator, ...]:
+    """A pair of A (1 a second) and B (2) that are equal in one attribute."""
+    return (Operator(0, f"A;B by {key}", ("A", "B"), 1.0, 3.0),)
+
+
+def test_one_key_is_never_worse_than_whole_queries() -> None:
+    """By key: 3 handled and 3 read on two partitions; placed: all that on one."""
+    one = compare_with_key_parallel([[pair_by("k")]], RATES, nodes=2)
+    assert (one.placed, one.by_key) == (6.0, 3.0)
+    twice = compare_with_key_parallel([[pair_by("k"), pair_by("k")]], RATES, nodes=2)
+    assert (twice.placed, twice.by_key) == (6.0, 3.0)  # the second query is the first
+    assert not twice.takes_placement
 
 
 def test_each_key_has_an_exchange_of_its_own() -> None:
-    deployment = Deployment(2, OUTSIDE)
-    deployment.deploy(PAIR)
-    deployment.deploy(PAIR)
-    one = compare_with_key_parallel(deployment, ["k", "k"])
-    two = compare_with_key_parallel(deployment, ["k", "other"])
-    assert one.by_key == 10.5  # the second query is the first
-    assert two.by_key == 21.0
-    with pytest.raises(ValueError, match="2 queries"):
-        compare_with_key_parallel(deployment, ["k"])
+    """Four keys on two nodes. By key: 4 x 3 handled and 4 x 3 read by two; placed: 6 and 3 each."""
+    many = compare_with_key_parallel([[pair_by(str(n))] for n in range(4)], RATES, nodes=2)
+    assert (many.placed, many.by_key) == (9.0, 12.0)
+    assert many.takes_placement
+    two = compare_with_key_parallel([[pair_by("1")], [pair_by("2")]], RATES, nodes=2)
+    assert (two.placed, two.by_key) == (6.0, 6.0)
+    assert not two.takes_placement
+    robin = compare_with_key_parallel(
+        [[pair_by(str(n))] for n in range(4)], RATES, 2, Strategy.ROUND_ROBIN
+    )
+    assert robin == many

@@ -18,8 +18,9 @@ from benchmarks.figures.next_workload.overload import is_overloaded
 from benchmarks.figures.next_workload.pools import Pool
 from benchmarks.figures.next_workload.queries import COSTS, RATES
 from cepheid.algebra.pattern import Pattern
+from cepheid.model.strategy import Strategy
 from cepheid.planner.operator_graph import Operator, operators_of
-from cepheid.planner.placement import Deployment, Source, Strategy
+from cepheid.planner.placement import Deployment, Source
 from cepheid.statistics.next_costs import NotCosted
 
 MACHINE_STEPS = 15_300.0

@@ -26,7 +26,7 @@ from benchmarks.figures.next_workload.pools import (
 from benchmarks.figures.next_workload.queries import RATES, WORKLOADS, Workload
 from benchmarks.harness import interleave
 from benchmarks.options import Options
-from cepheid.planner.placement import Strategy
+from cepheid.model.strategy import Strategy
 
 SEED = 2011
 SIZE = 5
@@ -36,12 +36,12 @@ ROBIN, GREEDY, REUSE = "Round robin", "Greedy", "Reuse"
 GREEDY_REWRITE, REUSE_REWRITE = "Rewrite + Greedy", "Rewrite + Reuse"
 BY_MODEL = "Greedy, told by the cost model"
 SERIES: dict[str, tuple[str, Strategy, Estimates]] = {
-    ROBIN: (ISSUED, "round robin", "counted"),
-    GREEDY: (ISSUED, "greedy without reuse", "counted"),
-    REUSE: (ISSUED, "greedy", "counted"),
-    GREEDY_REWRITE: (REWRITTEN, "greedy without reuse", "counted"),
-    REUSE_REWRITE: (REWRITTEN, "greedy", "counted"),
-    BY_MODEL: (ISSUED, "greedy without reuse", "model"),
+    ROBIN: (ISSUED, Strategy.ROUND_ROBIN, "counted"),
+    GREEDY: (ISSUED, Strategy.GREEDY_WITHOUT_REUSE, "counted"),
+    REUSE: (ISSUED, Strategy.GREEDY, "counted"),
+    GREEDY_REWRITE: (REWRITTEN, Strategy.GREEDY_WITHOUT_REUSE, "counted"),
+    REUSE_REWRITE: (REWRITTEN, Strategy.GREEDY, "counted"),
+    BY_MODEL: (ISSUED, Strategy.GREEDY_WITHOUT_REUSE, "model"),
 }
 PANELS: dict[str, tuple[Workload, int]] = {
     "next, 5 sink proxies": ("next", 5),

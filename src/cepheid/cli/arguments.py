@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -124,23 +126,23 @@ Plan = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class GivenOptions:
-    """What was given on the command line, before it is checked."""
+    """What was given on the command line, before it is checked: each field is an option."""
 
-    type_column: str = "type"
-    time: str = "ts"
-    start: str | None = None
-    end: str | None = None
-    id: str | None = None
-    types: Path | None = None
-    lateness: str = "0"
-    tick: str | None = None
-    params: Sequence[str] | None = None
-    continuous: bool = False
-    tie: str = "strict"
-    cap: int | None = None
-    failures: bool = False
-    statistics: Path | None = None
-    plan: Sequence[str] | None = None
+    params: Params = None
+    type_column: TypeColumn = "type"
+    time: TimeColumn = "ts"
+    start: StartColumn = None
+    end: EndColumn = None
+    id: IdColumn = None
+    types: TypesFile = None
+    lateness: Lateness = "0"
+    tick: Tick = None
+    continuous: Continuous = False
+    tie: Tie = "strict"
+    cap: Cap = None
+    failures: Failures = False
+    statistics: Statistics = None
+    plan: Plan = None
 
     def as_keywords(self) -> dict[str, Any]:
         """The keyword arguments of `detect` and its kin, at their defaults left out."""
@@ -166,6 +168,33 @@ class GivenOptions:
     def as_options(self) -> Options:
         """The checked options."""
         return make_options(self.as_keywords())
+
+
+def takes_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command have all options of events and meaning; it gets them as `given`."""
+    hints = get_type_hints(command, include_extras=True)
+    own = [each for each in signature(command).parameters.values() if each.name != "given"]
+    own = [each.replace(annotation=hints[each.name]) for each in own]
+    of_options = get_type_hints(GivenOptions, include_extras=True)
+    shared = [
+        Parameter(
+            each.name,
+            Parameter.POSITIONAL_OR_KEYWORD,
+            default=each.default,
+            annotation=of_options[each.name],
+        )
+        for each in fields(GivenOptions)
+    ]
+
+    @wraps(command)
+    def called(**values: Any) -> None:
+        given = GivenOptions(**{each.name: values.pop(each.name) for each in shared})
+        command(given=given, **values)
+
+    parameters = [*own, *shared]
+    called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    called.__annotations__ = {each.name: each.annotation for each in parameters}
+    return called
 
 
 def read_query(file: Path | None, text: str | None) -> tuple[str, str]:

@@ -9,28 +9,14 @@ import typer
 
 from cepheid import CompiledQuery, compile
 from cepheid.cli.arguments import (
-    Cap,
-    Continuous,
-    EndColumn,
-    Failures,
     GivenOptions,
-    IdColumn,
     Language,
-    Lateness,
-    Params,
-    Plan,
     QueryFile,
     QueryName,
     QueryText,
-    StartColumn,
-    Statistics,
-    Tick,
-    Tie,
-    TimeColumn,
-    TypeColumn,
-    TypesFile,
     read_paths,
     read_query,
+    takes_options,
 )
 from cepheid.cli.event_files import EventFiles
 from cepheid.cli.quick_parameters import QuickCommand
@@ -41,6 +27,7 @@ app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 
 
 @app.command(no_args_is_help=True, cls=QuickCommand)
+@takes_options
 def explain(
     query_file: QueryFile = None,
     events: Annotated[
@@ -67,21 +54,8 @@ def explain(
     query_text: QueryText = None,
     query: QueryName = None,
     language: Language = None,
-    param: Params = None,
-    type_column: TypeColumn = "type",
-    time: TimeColumn = "ts",
-    start: StartColumn = None,
-    end: EndColumn = None,
-    id: IdColumn = None,
-    types: TypesFile = None,
-    lateness: Lateness = "0",
-    tick: Tick = None,
-    continuous: Continuous = False,
-    tie: Tie = "strict",
-    cap: Cap = None,
-    failures: Failures = False,
-    statistics: Statistics = None,
-    plan: Plan = None,
+    *,
+    given: GivenOptions,
 ) -> None:
     """
     Show what a query means, how it will run, and why.
@@ -102,11 +76,6 @@ def explain(
     compiled = compile(text, language, name=name)
     if query is not None:
         compiled = compiled[query]
-    given = GivenOptions(
-        type_column=type_column, time=time, start=start, end=end, id=id, types=types,
-        lateness=lateness, tick=tick, params=param, continuous=continuous, tie=tie, cap=cap,
-        failures=failures, statistics=statistics, plan=plan,
-    )  # fmt: skip
     paths = read_paths(events or ())
     if paths and schema is not None:
         message = "both --events and --schema tell the columns"
@@ -114,7 +83,9 @@ def explain(
     columns: Any = None
     if paths:
         schemas = {
-            source: EventFiles.find(Path(path), input_format, text_column=type_column).schema()
+            source: EventFiles.find(
+                Path(path), input_format, text_column=given.type_column
+            ).schema()
             for source, path in paths.items()
         }
         columns = schemas.get("", schemas)

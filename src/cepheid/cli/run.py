@@ -9,28 +9,14 @@ from typing import Annotated
 import typer
 
 from cepheid.cli.arguments import (
-    Cap,
-    Continuous,
-    EndColumn,
-    Failures,
     GivenOptions,
-    IdColumn,
     Language,
-    Lateness,
-    Params,
-    Plan,
     QueryFile,
     QueryName,
     QueryText,
-    StartColumn,
-    Statistics,
-    Tick,
-    Tie,
-    TimeColumn,
-    TypeColumn,
-    TypesFile,
     read_paths,
     read_query,
+    takes_options,
 )
 from cepheid.cli.event_files import EventFiles
 from cepheid.cli.hosts import HostChoice, choose_host
@@ -44,6 +30,7 @@ app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 
 
 @app.command(no_args_is_help=True, cls=QuickCommand)
+@takes_options
 def run(
     query_file: QueryFile = None,
     events: Annotated[
@@ -77,21 +64,8 @@ def run(
     query_text: QueryText = None,
     query: QueryName = None,
     language: Language = None,
-    param: Params = None,
-    type_column: TypeColumn = "type",
-    time: TimeColumn = "ts",
-    start: StartColumn = None,
-    end: EndColumn = None,
-    id: IdColumn = None,
-    types: TypesFile = None,
-    lateness: Lateness = "0",
-    tick: Tick = None,
-    continuous: Continuous = False,
-    tie: Tie = "strict",
-    cap: Cap = None,
-    failures: Failures = False,
-    statistics: Statistics = None,
-    plan: Plan = None,
+    *,
+    given: GivenOptions,
 ) -> None:
     """
     Find the matches of a query in event files.
@@ -113,11 +87,6 @@ def run(
         message = "which events? --events is missing"
         raise OptionError.of("no-events", message, help="cepheid run query.sase --events FILE")
     text, name = read_query(query_file, query_text)
-    given = GivenOptions(
-        type_column=type_column, time=time, start=start, end=end, id=id, types=types,
-        lateness=lateness, tick=tick, params=param, continuous=continuous, tie=tie, cap=cap,
-        failures=failures, statistics=statistics, plan=plan,
-    )  # fmt: skip
     paths = read_paths(events)
     request = RunRequest(
         text=text,
@@ -132,7 +101,9 @@ def run(
         show=None if show is None else tuple(each.strip() for each in show.split(",")),
         master=master,
         verbose=verbose,
-        inputs=tuple(each for each in (query_file, types, statistics) if each is not None),
+        inputs=tuple(
+            each for each in (query_file, given.types, given.statistics) if each is not None
+        ),
     )
     files = None
     if any("://" in path for path in paths.values()):
@@ -140,7 +111,7 @@ def run(
         choice = HostChoice(host or usual, "the events lie on another machine")
     else:
         files = {
-            source: EventFiles.find(Path(path), input_format, text_column=type_column)
+            source: EventFiles.find(Path(path), input_format, text_column=given.type_column)
             for source, path in paths.items()
         }
         size = sum(each.size for each in files.values())

@@ -11,37 +11,21 @@ import sys
 import threading
 import time as clock
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cepheid.cli.arguments import (
-    Cap,
-    Continuous,
-    EndColumn,
-    Failures,
-    GivenOptions,
-    IdColumn,
-    Lateness,
-    Params,
-    Plan,
-    StartColumn,
-    Statistics,
-    Tick,
-    Tie,
-    TimeColumn,
-    TypeColumn,
-    TypesFile,
-)
+from cepheid.cli.arguments import GivenOptions, takes_options
 from cepheid.cli.failures import painted
 from cepheid.cli.lean_imports import leave_out_unused_libraries
 from cepheid.cli.workload_arguments import USUAL_STATE, State
 from cepheid.manager.client import ask_manager
 from cepheid.manager.setting import Setting, Wish
-from cepheid.manager.strategy import Strategy
 from cepheid.model.errors import CepheidError, EnvironmentProblem, OptionError
 from cepheid.model.options import make_options
+from cepheid.model.strategy import Strategy
 
 _NODES = "Nodes and sinks"
 _STARTING = 60.0
@@ -51,6 +35,7 @@ _POLL = 0.1
 """Seconds after which the server sees that it should end."""
 
 
+@takes_options
 def start(
     state: State = USUAL_STATE,
     events: Annotated[
@@ -94,21 +79,8 @@ def start(
             min=1, rich_help_panel=_NODES, help="Batches of events between two checkpoints."
         ),
     ] = 64,
-    param: Params = None,
-    type_column: TypeColumn = "type",
-    time: TimeColumn = "ts",
-    start: StartColumn = None,
-    end: EndColumn = None,
-    id: IdColumn = None,
-    types: TypesFile = None,
-    lateness: Lateness = "0",
-    tick: Tick = None,
-    continuous: Continuous = False,
-    tie: Tie = "strict",
-    cap: Cap = None,
-    failures: Failures = False,
-    statistics: Statistics = None,
-    plan: Plan = None,
+    *,
+    given: GivenOptions,
 ) -> None:  # fmt: skip
     """
     Start a manager: it runs the queries that are submitted to it until it is stopped.
@@ -130,12 +102,8 @@ def start(
       cepheid workload start --nodes 4 --sink-proxies 2 --detach
       cepheid workload start --state .cepheid    [dim](go on after a stop)[/dim]
     """
-    given = GivenOptions(
-        type_column=type_column, time=time, start=start, end=end, id=id, types=types,
-        lateness=lateness, tick=tick, params=param, continuous=continuous, tie=tie, cap=cap,
-        failures=failures, statistics=None if statistics is None else statistics.absolute(),
-        plan=plan,
-    )  # fmt: skip
+    if given.statistics is not None:
+        given = replace(given, statistics=given.statistics.absolute())
     options = json.loads(json.dumps(given.as_keywords()))
     make_options(options)  # what is wrong with them is told now
     wish = Wish(
@@ -144,21 +112,13 @@ def start(
         out=out,
         nodes=nodes,
         sinks=sink_proxies,
-        strategy=None if placement is None else _strategy(placement),
+        strategy=None if placement is None else Strategy.named(placement),
         checkpoint_every=checkpoint_every,
     )
     if detach:
         _detach(state)
     else:
         _run(state, wish, port)
-
-
-def _strategy(name: str) -> Strategy:
-    known = [each.value for each in Strategy]
-    if name not in known:
-        message = f"the placement `{name}` is not known"
-        raise OptionError.of("bad-placement", message, help=f"one of {', '.join(known)}")
-    return Strategy(name)
 
 
 def _run(state: Path, wish: Wish, port: int) -> None:

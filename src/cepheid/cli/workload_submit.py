@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -29,7 +30,8 @@ def submit(
     Give a query to the manager; it runs from now on, beside the others.
 
     It sees the events that come after all those seen so far, or those from
-    --at on. Mistakes in the text are shown as `cepheid check` shows them.
+    --at on. Mistakes in the text are shown as `cepheid check` shows them. If
+    the text registers a sink for it, its matches go there.
 
     [bold]Examples[/bold]
 
@@ -48,6 +50,7 @@ def submit(
             "at": at,
             "language": language,
             "query": query,
+            "folder": str(Path.cwd()),
         },
     )
     for told in answer["warnings"]:

@@ -7,7 +7,9 @@ import shutil
 import sys
 import tempfile
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from datetime import datetime
+from io import BytesIO
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Protocol, Self
@@ -106,6 +108,18 @@ def open_match_file(path: Path | None, kind: str, schema: pa.Schema) -> MatchFil
             return _JsonLinesFile(place)
 
 
+def match_bytes(tables: Sequence[pa.Table], kind: str, *, begins: bool) -> bytes:
+    """What is added to a file of CSV or JSON lines; `begins` says that the file is empty."""
+    place = _Memory()
+    file: MatchFile = _JsonLinesFile(place)
+    if kind == "csv":
+        file = _CsvFile(place, tables[0].schema, header=begins)
+    with file:
+        for table in tables:
+            file.write(table)
+    return place.content
+
+
 def refuse_full_folder(folder: Path) -> None:
     """Parts of another answer must not mix with this one."""
     if folder.exists() and (folder.is_file() or any(folder.iterdir())):
@@ -150,6 +164,21 @@ class _File:
         self._unfinished.unlink(missing_ok=True)
 
 
+class _Memory:
+    """Bytes for somebody else to write."""
+
+    def __init__(self) -> None:
+        self.stream: IO[bytes] = BytesIO()
+        self.content = b""
+
+    def keep(self) -> None:
+        self.stream.seek(0)
+        self.content = self.stream.read()
+
+    def discard(self) -> None:
+        return None
+
+
 class _StandardOutput:
     """What was printed cannot be taken back, so it waits until the run cannot begin anew."""
 
@@ -183,10 +212,11 @@ class _ParquetFile(MatchFile):
 
 
 class _CsvFile(MatchFile):
-    def __init__(self, place: _Place, schema: pa.Schema) -> None:
+    def __init__(self, place: _Place, schema: pa.Schema, *, header: bool = True) -> None:
         super().__init__(place)
         self._schema = flat_table(plain_table(schema.empty_table())).schema
-        self._writer = pa.csv.CSVWriter(self._stream, self._schema)
+        options = pa.csv.WriteOptions(include_header=header)
+        self._writer = pa.csv.CSVWriter(self._stream, self._schema, write_options=options)
 
     def _write(self, table: pa.Table) -> None:
         self._writer.write_table(flat_table(table).cast(self._schema))

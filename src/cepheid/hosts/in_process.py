@@ -12,7 +12,7 @@ from cepheid.algebra.query import Query
 from cepheid.hosts.batch_schema import check_batch_schema
 from cepheid.hosts.derived_events import DerivedEvents, derived_events, with_derived
 from cepheid.hosts.ingest import EventBatch, event_batches
-from cepheid.hosts.input_front import InputFront, inputs_of
+from cepheid.hosts.input_front import InputFront, inputs_of, refuse_heartbeat
 from cepheid.hosts.live_engine import BEGINNING, END_OF_TIME, LiveEngine
 from cepheid.hosts.matches import Matches
 from cepheid.hosts.registered_events import registered_events
@@ -110,11 +110,7 @@ class Detector:
         Inputs are those of policy="guaranteed" (docs/semantics.md#guaranteed-detection).
         """
         if self._inputs is None:
-            raise OptionError.of(
-                "no-inputs",
-                "without inputs there is nobody to send a heartbeat",
-                help='give policy="guaranteed", or move time on with advance()',
-            )
+            raise refuse_heartbeat()
         self._inputs.heartbeat(source, as_time(time))
         if not self._engines:
             return self._nothing()

@@ -45,6 +45,21 @@ class InputFront(StreamFront):
         self._silent = np.zeros((len(self.inputs), 2), np.int64)
         self._told = self._silent[:, 1].copy()
 
+    def listen_to(self, inputs: Sequence[str]) -> None:
+        """Wait for these inputs from now on; those that stay are as far as they were."""
+        names = tuple(inputs)
+        if names == self.inputs:
+            return
+        known = {name: number for number, name in enumerate(self.inputs)}
+        last = np.full(len(names), _BEGINNING, np.int64)
+        silent = np.zeros((len(names), 2), np.int64)
+        for number, name in enumerate(names):
+            if name in known:
+                last[number] = self._last[known[name]]
+                silent[number] = self._silent[known[name]]
+        self.inputs, self._last, self._silent = names, last, silent
+        self._told = silent[:, 1].copy()
+
     @property
     def last_times(self) -> dict[str, int | None]:
         """How far each input is; None for one that has brought nothing."""
@@ -80,6 +95,9 @@ class InputFront(StreamFront):
     def _choose(
         self, batch: pa.RecordBatch, times: np.ndarray, kept: np.ndarray, late: np.ndarray
     ) -> tuple[int, int]:
+        if not self.inputs:  # nobody reads anything: time stands still
+            kept[: len(times)] = np.arange(len(times))
+            return len(times), 0
         kinds = batch.column(self._options.type)
         if pa.types.is_dictionary(kinds.type):
             kinds = kinds.dictionary_decode()
@@ -111,12 +129,25 @@ class InputFront(StreamFront):
 
     def state(self) -> dict[str, Any]:
         """What a snapshot keeps of the front."""
-        return super().state() | {"last": [int(last) for last in self._last]}
+        return super().state() | {
+            "inputs": list(self.inputs),
+            "last": [int(last) for last in self._last],
+        }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from a snapshot."""
         super().set_state(state)
+        self.listen_to(state.get("inputs", self.inputs))
         self._last = np.array(state["last"], np.int64)
+
+
+def refuse_heartbeat() -> OptionError:
+    """The error for a heartbeat that nobody waits for."""
+    return OptionError.of(
+        "no-inputs",
+        "without inputs there is nobody to send a heartbeat",
+        help='give policy="guaranteed", or move time on with advance()',
+    )
 
 
 def inputs_of(stages: Sequence[Query], given: Sequence[str] | None) -> tuple[str, ...]:

@@ -30,6 +30,8 @@ def detect_spark(events: Any, query: CompiledQuery, options: Options) -> Any:
 
 def detect_workload_spark(events: Any, workload: Workload, control: Any = None) -> Any:
     """The matches of all queries of a workload in one job: lazy, in the form common to all."""
+    _refuse_guaranteed(workload.options)
+    events = registered_frames(events, workload.registrations)
     options = with_statistics(workload.options)
     if getattr(events, "isStreaming", False):
         from cepheid.hosts.spark_workload_stream import (  # noqa: PLC0415 (loads more)

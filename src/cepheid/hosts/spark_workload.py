@@ -22,7 +22,7 @@ from cepheid.hosts.spark_routes import route_column
 from cepheid.hosts.spark_sources import read_sources
 from cepheid.hosts.spark_types import arrow_schema, plain_schema, spark_schema
 from cepheid.hosts.stream_routing import Routing
-from cepheid.hosts.workload_lanes import Lane, lanes_of, on_one_node
+from cepheid.hosts.workload_lanes import Lane, by_key_or_placed, lanes_of, on_one_node
 from cepheid.hosts.workload_task import LANE, WorkloadTask
 from cepheid.model.errors import OptionError, PerformanceWarning
 from cepheid.model.options import Options
@@ -105,6 +105,7 @@ def plan_workload_batch(
     given = options.partitions
     partitions = given or int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
     lanes = lanes_of(members, options, schema, buckets=partitions, nodes=partitions)
+    lanes = by_key_or_placed(lanes, options, partitions)
     lanes = _with_whole_keys(events, lanes, schema, options, partitions)
     end = None
     if not options.close_at_end:

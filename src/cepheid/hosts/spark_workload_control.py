@@ -8,8 +8,10 @@ travel, which a running streaming query cannot change.
 
 from __future__ import annotations
 
+import os
 import uuid
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cepheid.hosts.in_process import as_time
 from cepheid.hosts.prepared_program import prepare_program
+from cepheid.hosts.query_names import known_query, refuse_taken
 from cepheid.hosts.spark_packing import PACK_SCHEMA, PACKS
 from cepheid.hosts.stream_routing import route
 from cepheid.hosts.stream_workload import StreamLane
@@ -34,7 +37,7 @@ ORDER = -1
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    query: CompiledQuery
+    query: tuple[str, str, str]
     lane: int
     is_active: bool
 
@@ -43,7 +46,8 @@ class WorkloadControl:
     """Adds, pauses, resumes and removes queries of a workload that runs on a stream.
 
     Give it to `cepheid.detect(stream, workload, control=...)` first. Its folder remembers what was
-    ordered; after a restart a new one on the same folder knows it.
+    ordered; after a restart a new one on the same folder knows it. Several may give orders at the
+    same time; each order fits those before it.
     """
 
     def __init__(self, folder: Path | str) -> None:
@@ -52,41 +56,49 @@ class WorkloadControl:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lanes: tuple[Lane, ...] | None = None
         self._known: dict[str, _Known] = {}
+        self._next = 0
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The queries that run or are paused."""
+        """The queries that run or are paused, whoever ordered it."""
+        self._catch_up()
         return tuple(self._known)
 
     def add(self, query: CompiledQuery | str, *, name: str, at: Any = None) -> None:
         """Let a query see events from the time `at` on (default: from those nobody has seen)."""
-        if name in self._known:
-            raise OptionError.of(
-                "query-exists",
-                f"there is a query `{name}` already",
-                help="give another name=, or remove the old one first",
-            )
         compiled = compile_text(query) if isinstance(query, str) else query
         refuse_sources(compiled)
-        self._begin(name, compiled, self._lane_for(compiled), at)
+
+        def order() -> Order:
+            refuse_taken(name, self._known)
+            lane = self._lane_for(compiled)
+            return Order(BEGIN, name, lane, _time(at), written_query(compiled))
+
+        self._give(order)
 
     def resume(self, name: str, *, at: Any = None) -> None:
         """Let a paused query see events again."""
-        known = self._asked(name)
-        if not known.is_active:
-            self._begin(name, known.query, known.lane, at)
+
+        def order() -> Order | None:
+            known = known_query(name, self._known)
+            if known.is_active:
+                return None
+            return Order(BEGIN, name, known.lane, _time(at), known.query)
+
+        self._give(order)
 
     def pause(self, name: str, *, at: Any = None) -> None:
         """Let a query see no event from the time `at` on."""
-        known = self._asked(name)
-        if known.is_active:
-            self._write(Order(END, name, known.lane, _time(at)))
-            self._known[name] = replace(known, is_active=False)
+
+        def order() -> Order | None:
+            known = known_query(name, self._known)
+            return Order(END, name, known.lane, _time(at)) if known.is_active else None
+
+        self._give(order)
 
     def remove(self, name: str, *, at: Any = None) -> None:
         """The same, for good; the name is free again."""
-        self._write(Order(REMOVE, name, self._asked(name).lane, _time(at)))
-        del self._known[name]
+        self._give(lambda: Order(REMOVE, name, known_query(name, self._known).lane, _time(at)))
 
     # -- for the host -----------------------------------------------------------------------------
 
@@ -96,29 +108,57 @@ class WorkloadControl:
         """Be told what runs, and read what was ordered before."""
         self._lanes, self._options, self._schema, self._buckets = lanes, options, schema, buckets
         self._known = {
-            member.name: _Known(member.query, number, True)
+            member.name: _Known(written_query(member.query), number, True)
             for number, lane in enumerate(lanes)
             for member in lane.members
         }
-        for file in sorted(self.folder.glob("*.order")):
-            order = Order.read(file.read_text("utf-8"))
-            if order.kind == BEGIN:
-                member = order.carried_out((), 0)[0]
-                self._known[order.name] = _Known(member.query, order.lane, True)
-            elif order.kind == REMOVE:
-                self._known.pop(order.name, None)
-            elif order.name in self._known:
-                known = self._known[order.name]
-                self._known[order.name] = replace(known, is_active=False)
+        self._next = 0
+        self._catch_up()
 
     def packs(self, spark: SparkSession, lanes: Sequence[StreamLane]) -> DataFrame:
         """The orders as packs for every bucket of their lanes: a stream."""
         texts = spark.readStream.schema("value string").text(str(self.folder))
         return texts.mapInArrow(_OrderPacking(tuple(lanes)).pack, PACK_SCHEMA)
 
-    def _begin(self, name: str, query: CompiledQuery, lane: int, at: Any) -> None:
-        self._write(Order(BEGIN, name, lane, _time(at), written_query(query)))
-        self._known[name] = _Known(query, lane, True)
+    def _give(self, order: Callable[[], Order | None]) -> None:
+        """Give an order that fits all that was ordered before it, by this or another control."""
+        while True:
+            self._catch_up()
+            wanted = order()
+            if wanted is None or self._is_written(replace(wanted, number=self._next)):
+                return self._catch_up()
+
+    def _is_written(self, order: Order) -> bool:
+        """Write an order under its number, whole at once; False if another has the number."""
+        hidden = self.folder / f".{uuid.uuid4().hex}"
+        hidden.write_text(order.text() + "\n", "utf-8")
+        try:
+            # A link is refused where the name is taken; a renaming would replace what is there.
+            os.link(hidden, self.folder / f"{order.number:08d}.order")
+        except FileExistsError:
+            return False
+        finally:
+            hidden.unlink()
+        return True
+
+    def _catch_up(self) -> None:
+        """Read the orders that came since; before a stream has told its queries there are none."""
+        if self._lanes is None:
+            return
+        numbers = sorted(int(file.stem) for file in self.folder.glob("*.order"))
+        for number in numbers[bisect_left(numbers, self._next) :]:
+            self._learn(Order.read((self.folder / f"{number:08d}.order").read_text("utf-8")))
+            self._next = number + 1
+
+    def _learn(self, order: Order) -> None:
+        if order.kind == BEGIN:
+            assert order.query is not None
+            self._known[order.name] = _Known(order.query, order.lane, True)
+        elif order.kind == REMOVE:
+            self._known.pop(order.name, None)
+        elif order.name in self._known:
+            known = self._known[order.name]
+            self._known[order.name] = replace(known, is_active=False)
 
     def _lane_for(self, query: CompiledQuery) -> int:
         if self._lanes is None:
@@ -142,22 +182,6 @@ class WorkloadControl:
             notes=tuple(f"lane {n}: {lane}" for n, lane in enumerate(self._lanes)),
             help="run it in a second streaming query, or start this one anew with it",
         )
-
-    def _asked(self, name: str) -> _Known:
-        if name not in self._known:
-            raise OptionError.of(
-                "unknown-query",
-                f"there is no query `{name}`",
-                help=f"queries: {', '.join(self._known) or 'none'}",
-            )
-        return self._known[name]
-
-    def _write(self, order: Order) -> None:
-        """Written beside and renamed: the stream must not read half of it."""
-        number = len(list(self.folder.glob("*.order")))
-        hidden = self.folder / f".{uuid.uuid4().hex}"
-        hidden.write_text(order.text() + "\n", "utf-8")
-        hidden.rename(self.folder / f"{number:08d}.order")
 
 
 def _is_divided_alike(joint: Any, lane: Lane) -> bool:

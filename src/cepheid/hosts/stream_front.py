@@ -27,6 +27,10 @@ class StreamFront:
         self._options = options
         self._lateness = lateness
 
+    def tell_of(self, options: Options) -> None:
+        """Know the columns of the events, which registered sources may have named anew."""
+        self._options = options
+
     @staticmethod
     def quarantine(events: EventBatch, options: Options, aside: SetAside) -> None:
         """Only set bad rows aside: nobody wants the others."""

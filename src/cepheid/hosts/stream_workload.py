@@ -60,7 +60,7 @@ class WorkloadStreamTask:
         number = self.lanes.index(self._lane(bucket))
         given = [order for text in orders if (order := Order.read(text)).lane == number]
         members = detector.members
-        for order in given:
+        for order in sorted(given, key=lambda order: order.number):
             members = order.carried_out(members, watermark + self.lateness + 1)
         members = tuple(m for m in members if not m.active.is_over(watermark))
         if members == detector.members and not given:

@@ -68,13 +68,6 @@ class LiveSuccessions(LiveEvents):
         """Events up to this time matter no more; None when that is never so."""
         return self._dead_until
 
-    def expires_at(self) -> int | None:
-        """Instances wait for as long as their windows let them."""
-        window = self.prepared.plan.retention
-        if window is None or not self._chunks:
-            return None
-        return max(chunk.last_time for chunk in self._chunks) + window
-
     def compact(self) -> bool:
         """Drop the events that no instance of their own key needs.
 

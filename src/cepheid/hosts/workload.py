@@ -16,14 +16,16 @@ import pyarrow as pa
 from cepheid.hosts.found import Found
 from cepheid.hosts.in_process import as_time, in_time_order
 from cepheid.hosts.ingest import EventBatch, event_batches
+from cepheid.hosts.input_front import InputFront, inputs_of, refuse_heartbeat
 from cepheid.hosts.live_engine import BEGINNING, END_OF_TIME
+from cepheid.hosts.query_names import free_name, known_query, refuse_taken
+from cepheid.hosts.registered_events import registered_events
 from cepheid.hosts.set_aside import SideOutput
 from cepheid.hosts.snapshot import pack, unpack
 from cepheid.hosts.stream_front import StreamFront
 from cepheid.hosts.workload_orders import (
     read_member,
     read_query,
-    refuse_sources,
     written_member,
     written_query,
 )
@@ -36,7 +38,9 @@ from cepheid.planner.active import END_OF_TIME as NO_END
 from cepheid.planner.compiled_query import CompiledQuery, compile_text
 from cepheid.planner.explain import assumed_schema
 from cepheid.planner.explain_workload import explain_groups
-from cepheid.planner.prepare import lateness_of, time_domain, with_statistics
+from cepheid.planner.joint_registrations import joined, refuse_unregistered
+from cepheid.planner.prepare import in_time_unit, lateness_of, time_domain, with_statistics
+from cepheid.planner.registered_sources import Registrations
 from cepheid.planner.workload_graph import GraphOfGroup, graph_of
 from cepheid.planner.workload_plan import Group, Member, plan_workload
 
@@ -70,17 +74,17 @@ class Workload:
         **options: Any,
     ) -> None:
         """Queries by name, or without names; options as for `cepheid.detect`."""
-        self.options: Options = make_options(options)
-        if self.options.policy == "guaranteed":
-            raise OptionError.of(
-                "guaranteed-in-workload",
-                "a workload moves time on by lateness=, not by what each input has told",
-                help='leave out policy="guaranteed", or run the query in a Detector',
-            )
+        self._given = make_options(options)
+        self.options: Options = self._given
+        self._registrations: Registrations | None = None
+        self._registering: list[CompiledQuery] = []
         self._entries: dict[str, Entry] = {}
         self._members: list[Member] = []
         self._run: WorkloadRun | None = None
         self._front: StreamFront | None = None
+        self._inputs: InputFront | None = None
+        if self._given.policy == "guaranteed":
+            self._inputs = InputFront(self._given, self._given.inputs or ())
         self._schema: pa.Schema | None = None
         self._open_schema = False
         self._told_watermark = BEGINNING
@@ -110,30 +114,56 @@ class Workload:
     def add(self, query: CompiledQuery | str, *, name: str | None = None, at: Any = None) -> str:
         """Add a query that sees events from the time `at` on (default: all that is still to come).
 
-        Returns its name. The other queries go on undisturbed.
+        Returns its name. The other queries go on undisturbed. Sources that its text registers are
+        those of all queries, which must agree about them.
         """
         compiled = compile_text(query) if isinstance(query, str) else query
-        refuse_sources(compiled)
-        chosen = name or self._free_name(compiled.name)
-        if chosen in self._entries:
-            raise OptionError.of(
-                "query-exists",
-                f"there is a query `{chosen}` already",
-                help="give another name=, or remove the old one first",
-            )
+        chosen = name or free_name(compiled.name, self._entries)
+        refuse_taken(chosen, self._entries)
+        if self._inputs is not None:
+            inputs_of(compiled.stages(self.options), self._given.inputs)  # refuses what is unknown
+        self._register(compiled)
         self._begin(Entry(chosen, compiled), at)
         return chosen
 
+    def _register(self, query: CompiledQuery) -> None:
+        """Know the sources that a text registers; they stay when the query goes."""
+        known = self._registrations
+        if not query.program.catalogue.sources:
+            if known is not None:
+                refuse_unregistered(query, known)
+            return
+        found = joined(known, query, self._given)
+        new = found.sources.keys() - (set() if known is None else known.sources.keys())
+        if new and self._front is not None:
+            raise OptionError.of(
+                "sources-while-running",
+                f"`{query.name}` registers `{min(new)}`, and events have been seen without it",
+                help="register all sources before the first events come",
+            )
+        if known is None:
+            for entry in self._entries.values():
+                refuse_unregistered(entry.query, found)
+        if new:
+            self._registering.append(query)
+        self._registrations = found
+        self.options = replace(found.options, statistics=self.options.statistics)
+
+    @property
+    def registrations(self) -> Registrations | None:
+        """The sources that the queries' texts register; None if they register none."""
+        return self._registrations
+
     def remove(self, name: str, *, at: Any = None) -> None:
         """Remove a query: it sees no event from the time `at` on, and is forgotten."""
-        entry = self._known(name)
+        entry = known_query(name, self._entries)
         if not entry.is_paused:
             self._end(name, at)
         del self._entries[name]
 
     def pause(self, name: str, *, at: Any = None) -> None:
         """Let a query see no event from the time `at` on until it is resumed; it costs nothing."""
-        entry = self._known(name)
+        entry = known_query(name, self._entries)
         if entry.is_paused:
             return
         self._end(name, at)
@@ -141,7 +171,7 @@ class Workload:
 
     def resume(self, name: str, *, at: Any = None) -> None:
         """Let a paused query see events from the time `at` on; those before are forgotten."""
-        entry = self._known(name)
+        entry = known_query(name, self._entries)
         if entry.is_paused:
             self._begin(replace(entry, is_paused=False), at)
 
@@ -161,22 +191,6 @@ class Workload:
                 for m in self._members
             ]
         )
-
-    def _known(self, name: str) -> Entry:
-        if name not in self._entries:
-            raise OptionError.of(
-                "unknown-query",
-                f"there is no query `{name}`",
-                help=f"queries: {', '.join(self._entries) or 'none'}",
-            )
-        return self._entries[name]
-
-    def _free_name(self, wished: str) -> str:
-        number, name = 1, wished
-        while name in self._entries:
-            number += 1
-            name = f"{wished}_{number}"
-        return name
 
     @property
     def _seen_any(self) -> bool:
@@ -202,13 +216,25 @@ class Workload:
         if self._run is not None:
             self._run = self._started(members)
         self._members = members
+        self._listen()
+
+    def _listen(self) -> None:
+        """Wait for the inputs that the queries read; time stands still while there is no query."""
+        if self._inputs is None or self._given.inputs is not None or not self._members:
+            return
+        read = {
+            name
+            for member in self._members
+            for name in inputs_of(member.query.stages(self.options), None)
+        }
+        self._inputs.listen_to(sorted(read))
 
     # -- events -----------------------------------------------------------------------------------
 
     def feed(self, events: Any) -> Found:
         """Take events; the matches of all queries that became final with them."""
         found = Found()
-        for batch in event_batches(events, self.options):
+        for batch in event_batches(registered_events(events, self._registrations), self.options):
             if batch.batch.num_rows:
                 found = found + self._feed(batch)
         return found
@@ -218,11 +244,14 @@ class Workload:
 
         Events may come in any order.
         """
+        events = registered_events(events, self._registrations)
         batches = in_time_order(list(event_batches(events, self.options)), self.options)
         fresh = Workload.__new__(Workload)
         fresh.__dict__.update(self.__dict__)
         fresh.options = replace(self.options, lateness=0)
         fresh._run = fresh._front = fresh._schema = None
+        if self._inputs is not None:
+            fresh._inputs = InputFront(self.options, self._inputs.inputs)
         fresh._told_watermark = BEGINNING
         found = Found()
         for batch in batches:
@@ -234,6 +263,17 @@ class Workload:
         time = as_time(watermark)
         self._told_watermark = max(self._told_watermark, time)
         return self._advance(time)
+
+    def heartbeat(self, source: str, time: Any) -> Found:
+        """Say that an input brings nothing before `time` any more; what this makes final.
+
+        Inputs are those of policy="guaranteed" (docs/semantics.md#guaranteed-detection): here the
+        types or sources that any of the queries reads.
+        """
+        if self._inputs is None:
+            raise refuse_heartbeat()
+        self._inputs.heartbeat(source, as_time(time))
+        return Found() if self._run is None else self._moved()
 
     def close(self) -> Found:
         """End of input: deadlines after the last event pass (unless close_at_end=False)."""
@@ -270,19 +310,31 @@ class Workload:
             return
         self._schema, self._open_schema = events.batch.schema, events.open_schema
         self._run = self._started(self._members)
-        lateness = self._lateness()
-        self._front = StreamFront(self.options, lateness)
+        self._front = self._new_front()
         if self._told_watermark > BEGINNING:
             self._front.advance(self._told_watermark)
+
+    def _new_front(self) -> StreamFront:
+        """What decides which events are in time, and moves the watermark."""
+        if self._inputs is None:
+            return StreamFront(self.options, self._lateness())
+        timeout = self._given.input_timeout
+        if timeout is not None:
+            assert self._schema is not None
+            domain = time_domain(self._schema, self.options)
+            self._inputs.timeout = in_time_unit(timeout, "input_timeout", domain)
+        self._inputs.tell_of(self.options)
+        return self._inputs
 
     def _started(self, members: list[Member]) -> WorkloadRun:
         assert self._schema is not None
         return WorkloadRun(
             members,
-            self.options,
+            # The front of the workload waits for inputs, and tells engines the time.
+            replace(self.options, policy="bounded", inputs=None, input_timeout=None),
             self._schema,
             open_schema=self._open_schema,
-            driven=self._lateness() > 0,
+            driven=self._inputs is not None or self._lateness() > 0,
             before=self._run,
         )
 
@@ -302,7 +354,8 @@ class Workload:
     @property
     def watermark(self) -> int:
         """No event before this time can still be used."""
-        return self._told_watermark if self._front is None else self._front.watermark
+        front = self._front or self._inputs
+        return self._told_watermark if front is None else front.watermark
 
     @property
     def late(self) -> SideOutput:
@@ -341,6 +394,8 @@ class Workload:
         if self._run is not None:
             return self._run.groups
         schema = events if isinstance(events, pa.Schema) else getattr(events, "schema", None)
+        if self._registrations is not None and events is not None:
+            schema = self._registrations.described(events)
         assumed = schema or assumed_schema([m.query for m in self._members], self.options)
         return plan_workload(self._members, self.options, assumed, open_schema=schema is None)
 
@@ -350,15 +405,18 @@ class Workload:
         """Queries and state as bytes; `Workload.restore` needs nothing else but the options."""
         header: dict[str, Any] = {
             "workload": 1,
-            "options": repr(replace(self.options, statistics=None)),
+            "options": repr(replace(self._given, statistics=None)),
+            "registering": [written_query(query) for query in self._registering],
             "entries": [[e.name, *written_query(e.query), e.is_paused] for e in self.entries],
             "members": [written_member(m) for m in self._members],
             "told": self._told_watermark,
         }
+        front = self._front or self._inputs
+        if front is not None:
+            header["front"] = front.state()
         parts: list[bytes] = []
-        if self._run is not None and self._front is not None and self._schema is not None:
+        if self._run is not None and self._schema is not None:
             header["open_schema"] = self._open_schema
-            header["front"] = self._front.state()
             header["fronts"] = [unit.front_state() for unit in self._run.units]
             header["engines"], parts = state_of(self._run.engines)
             parts.append(self._schema.serialize().to_pybytes())
@@ -369,23 +427,28 @@ class Workload:
         """A workload that goes on where `snapshot` was taken, with the options it had."""
         header, parts = unpack(snapshot)
         workload = cls(**options)
-        told = repr(replace(workload.options, statistics=None))
+        told = repr(replace(workload._given, statistics=None))
         if "workload" not in header or header["options"] != told:
             raise StateError.of(
                 "other-query",
                 "the snapshot belongs to a single query or to other options",
                 help="restore it with the options it was taken with",
             )
+        for registering in header.get("registering", ()):
+            workload._register(read_query(tuple(registering)))
         for name, text, language, query, paused in header["entries"]:
             compiled = read_query((text, language, query))
             workload._entries[name] = Entry(name, compiled, paused)
         workload._members = [read_member(values) for values in header["members"]]
         workload._told_watermark = header["told"]
+        workload._listen()
+        if workload._inputs is not None:
+            workload._inputs.set_state(header["front"])
         if parts:
             workload._schema = pa.ipc.read_schema(pa.py_buffer(parts[-1]))
             workload._open_schema = header["open_schema"]
             workload._run = workload._started(workload._members)
-            workload._front = StreamFront(workload.options, workload._lateness())
+            workload._front = workload._new_front()
             workload._front.set_state(header["front"])
             restore_state(workload._run.engines, header["engines"], parts[:-1])
             for unit, front in zip(workload._run.units, header["fronts"], strict=True):

@@ -8,23 +8,22 @@ lane's events are copied once for it, whatever the number of its queries.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 import pyarrow as pa
 
-from cepheid.algebra.pattern import Atom, Pattern, walk
+from cepheid.algebra.pattern import Pattern
 from cepheid.hosts.division import KeyByType
 from cepheid.hosts.prepared_program import PreparedProgram, prepare_program
 from cepheid.hosts.stream_routing import Routing, route
 from cepheid.model.options import Options
+from cepheid.model.strategy import Strategy
 from cepheid.planner.fused_placement import FusedPlacement
-from cepheid.planner.operator_graph import Operator, operators_of, source_name
-from cepheid.planner.placement import Strategy
+from cepheid.planner.key_parallel import compare_with_key_parallel
 from cepheid.planner.prepare import costs_of
+from cepheid.planner.query_operators import query_operators, source_rates
 from cepheid.planner.workload_plan import Member
-from cepheid.statistics.next_costs import NextCosts, NotCosted
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +77,28 @@ def lanes_of(
     return (*lanes, *_placed(undivided, options, nodes))
 
 
+def by_key_or_placed(lanes: tuple[Lane, ...], options: Options, nodes: int) -> tuple[Lane, ...]:
+    """The lanes, or their queries whole on nodes where so many keys would cost more copies.
+
+    Every lane has a copy of its events; a node has one for all its queries.
+    """
+    divided = [lane for lane in lanes if lane.node is None]
+    if len(divided) < 2:  # one key is never worse than one node for each query
+        return lanes
+    costs = costs_of(options)
+    by_key = [[query_operators(_patterns(p), costs) for p in lane.programs] for lane in divided]
+    patterns = [each for lane in divided for p in lane.programs for each in _patterns(p)]
+    strategy = Strategy(options.plan.placement)
+    if compare_with_key_parallel(
+        by_key, source_rates(patterns, costs), nodes, strategy
+    ).takes_placement:
+        reason = f"by {len(divided)} keys each event would be copied more often than to {nodes}"
+        reason += " nodes" if nodes > 1 else " node"
+        whole = [lane for lane in lanes if lane.node is not None]
+        return on_one_node(whole, divided, options, nodes, reason)
+    return lanes
+
+
 def on_one_node(
     kept: Sequence[Lane], moved: Sequence[Lane], options: Options, nodes: int, reason: str
 ) -> tuple[Lane, ...]:
@@ -109,38 +130,18 @@ def _placed(
 def place(programs: Sequence[PreparedProgram], options: Options, nodes: int) -> list[int]:
     """The node of each query that no key divides."""
     costs = costs_of(options)
-    patterns = [program.stages[-1].optimised.pattern for program in programs]
-    rates = _rates(patterns, costs)
-    placement = FusedPlacement(nodes, cast(Strategy, options.plan.placement))
-    return [placement.place(_operators(pattern, costs, rates)) for pattern in patterns]
+    placement = FusedPlacement(nodes, strategy=Strategy(options.plan.placement))
+    found = []
+    for number, program in enumerate(programs):
+        operators = query_operators(_patterns(program), costs)
+        chosen = placement.choose(operators)
+        placement.put(str(number), chosen, operators)
+        found.append(chosen.node)
+    return found
 
 
-def _rates(patterns: Sequence[Pattern], costs: NextCosts | None) -> dict[str, float]:
-    """Events per unit of time of every source; without statistics all are equal."""
-    rates = {}
-    for pattern in patterns:
-        for node in walk(pattern):
-            if isinstance(node, Atom):
-                known = None if costs is None else costs.of(node)
-                rates[source_name(node)] = (
-                    1.0 if known is None or isinstance(known, NotCosted) else known.rate
-                )
-    return rates
-
-
-def _operators(
-    pattern: Pattern, costs: NextCosts | None, rates: Mapping[str, float]
-) -> Sequence[Operator]:
-    """The operators of a query; one that the cost model does not know counts as a single one."""
-    types = {name for node in walk(pattern) if isinstance(node, Atom) for name in node.types}
-    model = costs or NextCosts(dict.fromkeys(types, 1.0))
-    found = operators_of(pattern, model)
-    if not isinstance(found, NotCosted) and found:
-        return found
-    atoms = [node for node in walk(pattern) if isinstance(node, Atom)]
-    names = tuple(dict.fromkeys(source_name(atom) for atom in atoms))
-    handled = sum(rates[source_name(atom)] for atom in atoms)
-    return [Operator(0, repr(pattern), names, min(rates[name] for name in names), handled)]
+def _patterns(program: PreparedProgram) -> list[Pattern]:
+    return [stage.optimised.pattern for stage in program.stages]
 
 
 def together(one: Routing, other: Routing) -> Routing | None:

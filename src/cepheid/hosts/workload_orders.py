@@ -22,7 +22,8 @@ BEGIN, END, REMOVE = "begin", "end", "remove"
 class Order:
     """Begin or end to show events to the query `name`, from the time `at` on.
 
-    To remove it is to end it, and to forget its name.
+    To remove it is to end it, and to forget its name. Orders are carried out in the order of their
+    numbers, also those that arrive together.
     """
 
     kind: str
@@ -30,6 +31,7 @@ class Order:
     lane: int
     at: int | None = None
     query: tuple[str, str, str] | None = None
+    number: int = 0
 
     def text(self) -> str:
         """One line of JSON."""
@@ -57,12 +59,12 @@ class Order:
 
 
 def refuse_sources(query: CompiledQuery) -> None:
-    """A workload reads one stream of events, not the records of sources."""
+    """A query that joins a stream under way reads its events as they are made already."""
     if query.program.catalogue.sources:
         raise OptionError.of(
             "sources-in-workload",
-            "the text registers sources, whose records a workload does not read",
-            help="give the events under the names of the schema, and leave out `register`",
+            "the text registers sources, and a stream under way can have no others",
+            help="leave out `register`; the query reads the events that are there",
         )
 
 

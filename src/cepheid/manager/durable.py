@@ -35,15 +35,21 @@ def write_whole(path: Path, content: bytes) -> None:
     flush_to_disk(path.parent)
 
 
+SUM = "sum"
+"""The record with which a journal begins anew."""
+
+
 class Journal:
     """Records in the order in which they happened, one line of JSON each.
 
     A record counts when its line is on the disk. The last line of a journal whose writer was killed
-    may be a piece of one: it never counted, and is cut off.
+    may be a piece of one: it never counted, and is cut off. A journal that has grown long begins
+    anew with one record that tells the sum of all so far.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open a journal, or begin one; `records` are those it held then, `count` is kept."""
+        """Open a journal, or begin one; `records` are those it holds now, `count` all that were."""
+        self._path = path
         self.records: list[dict[str, Any]] = []
         whole = 0
         if path.exists():
@@ -58,19 +64,38 @@ class Journal:
                         f"line {number} of `{path}` is not what was written there",
                         help="start with another --state folder",
                     ) from None
-        self.count = len(self.records)
+        self.begun_at = self._least = 0
+        if self.records and self.records[0].get("op") == SUM:
+            self.begun_at = int(self.records[0]["records"])
+            self._least = len(_line(self.records[0]))
+        self.count = self.begun_at + len(self.records) - (self.begun_at > 0)
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, PRIVATE_FILE)
         os.ftruncate(self._descriptor, whole)
         os.lseek(self._descriptor, 0, os.SEEK_END)
+        self._size = whole
         flush_to_disk(path.parent)
 
     def append(self, record: Mapping[str, Any]) -> None:
         """Add a record; it counts when this returns."""
-        line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
+        line = _line(record)
+        self._size += len(line)
         while line:
             line = line[os.write(self._descriptor, line) :]
         os.fsync(self._descriptor)
         self.count += 1
+
+    def is_long(self, bound: int) -> bool:
+        """Whether it has grown past so many bytes, and is worth the work of beginning anew."""
+        return self._size > max(bound, 2 * self._least)
+
+    def begin_anew(self, told: Mapping[str, Any]) -> None:
+        """Let one record stand for all so far: the old file is there until the new one is whole."""
+        line = _line({"op": SUM, "records": self.count, **told})
+        write_whole(self._path, line)
+        os.close(self._descriptor)
+        self._descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND)
+        self.begun_at = self.count
+        self._size = self._least = len(line)
 
     def forget(self) -> None:
         """Let go of the records that were read: whoever needed them has seen them."""
@@ -79,3 +104,7 @@ class Journal:
     def close(self) -> None:
         """Close the file."""
         os.close(self._descriptor)
+
+
+def _line(record: Mapping[str, Any]) -> bytes:
+    return json.dumps(record, separators=(",", ":")).encode() + b"\n"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cepheid.manager.placing import Place
-from cepheid.manager.wire import error_from_json
+from cepheid.hosts.query_names import free_name, known_query, refuse_taken
+from cepheid.manager.registered_sink import Target
+from cepheid.manager.wire import error_as_json, error_from_json
 from cepheid.model.errors import CepheidError, LimitExceeded, OptionError
 from cepheid.planner.compiled_query import CompiledQuery, compile_text
+from cepheid.planner.fused_placement import Place
 
 MOST_QUERIES = 10_000
 LONGEST_NAME = 100
@@ -35,6 +37,22 @@ class Entry:
         """The query itself."""
         return compile_text(self.text, self.language, name=self.source)[self.query]
 
+    def as_json(self) -> dict[str, Any]:
+        """For a journal that begins anew."""
+        kept = {name: getattr(self, name) for name in _KEPT}
+        problem = None if self.problem is None else error_as_json(self.problem)
+        return {**kept, "node": self.place.node, "sink": self.place.sink, "problem": problem}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Entry:
+        """The other way round."""
+        problem = values["problem"]
+        return cls(
+            **{name: values[name] for name in _KEPT},
+            place=Place(values["node"], values["sink"]),
+            problem=None if problem is None else error_from_json(problem),
+        )
+
     @property
     def state(self) -> str:
         """In one word."""
@@ -43,16 +61,37 @@ class Entry:
         return "paused" if self.is_paused else "running"
 
 
+_KEPT = ("name", "text", "source", "language", "query", "when", "is_paused", "matches")
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Which sink proxy delivers the matches of a query, and where to.
+
+    They may come until time has passed `until`, at which the query was stopped.
+    """
+
+    proxy: int
+    target: Target
+    is_stopped: bool = False
+    until: int | None = None
+
+    def is_over(self, watermark: int) -> bool:
+        """Whether no match can come any more."""
+        return self.is_stopped and (self.until is None or self.until <= watermark)
+
+
 @dataclass(slots=True)
 class Entries:
     """All queries by name, as the journal's records make them.
 
-    Matches of a query that was stopped may still come, up to the time at which it stops; its sink
-    is remembered.
+    Matches of a query that was stopped may still come, up to the time at which it stops; its route
+    is remembered. `ends` are the lengths of files that grow.
     """
 
     by_name: dict[str, Entry] = field(default_factory=dict)
-    sinks: dict[str, int] = field(default_factory=dict)
+    routes: dict[str, Route] = field(default_factory=dict)
+    ends: dict[str, int] = field(default_factory=dict)
 
     def apply(self, record: Mapping[str, Any]) -> None:
         """What a record of the journal changes; records of other things change nothing here."""
@@ -69,9 +108,14 @@ class Entries:
                     place,
                     record["when"],
                 )
-                self.sinks[name] = place.sink
+                target = Target.from_json(record.get("target"))
+                self.routes[name] = Route(place.sink, target)
+                if target.path is not None:
+                    self.ends[target.path] = 0
             case "remove":
                 del self.by_name[name]
+                stopped = replace(self.routes[name], is_stopped=True, until=record["at"])
+                self.routes[name] = stopped
             case "pause" | "resume" as op:
                 self.by_name[name].is_paused = op == "pause"
             case "fail":
@@ -80,18 +124,43 @@ class Entries:
                 for each, count in record["matches"].items():
                     if each in self.by_name:
                         self.by_name[each].matches += count
+                self.ends.update(record.get("ends", {}))
+            case "shortened":
+                self.ends[record["path"]] = record["end"]
             case _:
                 pass
 
+    def paths(self, watermark: int) -> set[str]:
+        """The files and folders of sinks to which something may still be written."""
+        routes = (each for each in self.routes.values() if not each.is_over(watermark))
+        return {each.target.path for each in routes if each.target.path is not None}
+
+    def as_json(self, watermark: int) -> dict[str, Any]:
+        """All that is known, for a journal that begins anew; what is over is left out."""
+        routes = {name: each for name, each in self.routes.items() if not each.is_over(watermark)}
+        paths = self.paths(watermark)
+        return {
+            "queries": [each.as_json() for each in self.by_name.values()],
+            "routes": {
+                name: [each.proxy, each.target.as_json(), each.is_stopped, each.until]
+                for name, each in routes.items()
+            },
+            "ends": {path: end for path, end in self.ends.items() if path in paths},
+        }
+
+    def set_json(self, values: Mapping[str, Any]) -> None:
+        """The other way round."""
+        queries = [Entry.from_json(each) for each in values["queries"]]
+        self.by_name = {each.name: each for each in queries}
+        self.routes = {
+            name: Route(proxy, Target.from_json(target), is_stopped, until)
+            for name, (proxy, target, is_stopped, until) in values["routes"].items()
+        }
+        self.ends = dict(values["ends"])
+
     def known(self, name: str) -> Entry:
         """A query by its name."""
-        if name not in self.by_name:
-            raise OptionError.of(
-                "unknown-query",
-                f"there is no query `{name}`",
-                help=f"queries: {', '.join(list(self.by_name)[:20]) or 'none'}",
-            )
-        return self.by_name[name]
+        return known_query(name, self.by_name)
 
     def free_name(self, wished: str | None, usual: str) -> str:
         """The name that was asked for, if it is free; else one like the usual one."""
@@ -108,14 +177,8 @@ class Entries:
                 f"{name[: LONGEST_NAME + 1]!r} is no name for a query",
                 help=f"1 to {LONGEST_NAME} characters that can be printed",
             )
-        if wished is not None and name in self.by_name:
-            raise OptionError.of(
-                "query-exists",
-                f"there is a query `{name}` already",
-                help=f"give another --name, or stop it first: cepheid workload stop {name}",
-            )
-        number, free = 1, name
-        while free in self.by_name:
-            number += 1
-            free = f"{name}_{number}"
-        return free
+        if wished is None:
+            return free_name(name, self.by_name)
+        stop = f"give another --name, or stop it first: cepheid workload stop {name}"
+        refuse_taken(name, self.by_name, stop)
+        return name

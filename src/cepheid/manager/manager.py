@@ -21,9 +21,11 @@ from typing import Any
 import pyarrow as pa
 
 from cepheid.hosts.in_process import as_time
+from cepheid.manager.delivering import deliver_batch
+from cepheid.manager.durable import SUM
 from cepheid.manager.entries import Entries, Entry
-from cepheid.manager.operators import query_operators
-from cepheid.manager.placing import Placement
+from cepheid.manager.query_load import submitted_operators
+from cepheid.manager.registered_sink import prepare_target, target_of
 from cepheid.manager.setting import Setting
 from cepheid.manager.sink_proxies import SinkProxies
 from cepheid.manager.state_folder import Checkpoint, StateFolder
@@ -34,6 +36,7 @@ from cepheid.model.diagnostics import Diagnostic, did_you_mean
 from cepheid.model.errors import CepheidError, DataError, OptionError, QueryError
 from cepheid.model.options import make_options
 from cepheid.planner.compiled_query import CompiledQuery, compile_text
+from cepheid.planner.fused_placement import FusedPlacement
 from cepheid.planner.prepare import time_domain
 
 
@@ -46,7 +49,7 @@ class Manager:
         self.options = make_options(setting.options)
         self.entries = Entries()
         self.progress = StreamProgress(self.options)
-        self.placement = Placement(setting.nodes, setting.sinks, setting.strategy)
+        self.placement = FusedPlacement(setting.nodes, setting.sinks, setting.strategy)
         self.sinks = SinkProxies(setting.out, setting.sinks)
         self.nodes = [SupervisedNode(n, setting.options) for n in range(setting.nodes)]
         self.schema: pa.Schema | None = None
@@ -75,8 +78,12 @@ class Manager:
         language: str | None = None,
         query: str | None = None,
         source: str = "query",
+        folder: str | None = None,
     ) -> tuple[Entry, tuple[Diagnostic, ...]]:
-        """Add a query; returns it, and what is doubtful in its text."""
+        """Add a query; returns it, and what is doubtful in its text.
+
+        The file of a sink that the text registers is looked for from `folder` on.
+        """
         compiled = compile_text(text, language, name=source)
         if query is not None:
             compiled = compiled[query]
@@ -84,9 +91,14 @@ class Manager:
         usual = compiled.name if compiled.name != "query" else Path(source).stem
         chosen = self.entries.free_name(name, usual)
         warnings = compiled.warnings(self.options)
+        target = target_of(compiled, Path.cwd() if folder is None else Path(folder))
         time = self._effective(at)
-        operators = query_operators(compiled, self.options, self.schema, self.progress.statistics())
+        operators = submitted_operators(
+            compiled, self.options, self.schema, self.progress.statistics()
+        )
         place = self.placement.choose(operators)
+        paths = self.entries.paths(self.progress.watermark)
+        prepare_target(target, paths, self.setting.events.resolve(), self._folder.path.resolve())
         record = {
             "op": "add",
             "name": chosen,
@@ -96,6 +108,7 @@ class Manager:
             "query": compiled.name,
             "node": place.node,
             "sink": place.sink,
+            "target": target.as_json(),
             "at": time,
             "when": _now(),
         }
@@ -181,7 +194,7 @@ class Manager:
 
     def _count_in(self, entry: Entry) -> None:
         """A query runs (again) on its node."""
-        operators = query_operators(
+        operators = submitted_operators(
             entry.compiled, self.options, self.schema, self.progress.statistics()
         )
         self.placement.put(entry.name, entry.place, operators)
@@ -246,13 +259,13 @@ class Manager:
         number = self._done
         mark = self.progress.mark()
         try:
-            counts, tables = self._feed(number)
+            counts, found = self._feed(number)
         except CepheidError as problem:
             self.progress.go_back(mark)
             self.trouble = problem
             raise
-        self.sinks.deliver(number, tables)
-        record = {"op": "done", "batch": number, "matches": counts}
+        ends = deliver_batch(number, found, self.entries, self.sinks, self._journal, self.setting)
+        record = {"op": "done", "batch": number, "matches": counts, "ends": ends}
         self._journal.append(record)
         self.entries.apply(record)
         self._is_done()
@@ -263,8 +276,8 @@ class Manager:
         self._done += 1
         self._since_checkpoint += 1
 
-    def _feed(self, number: int) -> tuple[dict[str, int], dict[int, list[bytes]]]:
-        """What the nodes find in a batch: matches by query, and tables by sink proxy.
+    def _feed(self, number: int) -> tuple[dict[str, int], list[tuple[str, bytes]]]:
+        """What the nodes find in a batch: how many matches by query, and tables of them.
 
         A batch goes to the nodes that need one of its types; the others are told the time. If
         one of them cannot do it, all are put back to before it.
@@ -288,12 +301,12 @@ class Manager:
                     node.take_back()
             raise problem
         counts: dict[str, int] = {}
-        tables: dict[int, list[bytes]] = {}
+        tables: list[tuple[str, bytes]] = []
         for answer in answers.values():
             told = answer.head
             for name, count, part in zip(told["names"], told["counts"], answer.parts, strict=True):
                 counts[name] = counts.get(name, 0) + count
-                tables.setdefault(self.entries.sinks[name], []).append(part)
+                tables.append((name, part))
         return counts, tables
 
     def _answers(self) -> tuple[dict[int, Frame], CepheidError | None]:
@@ -337,7 +350,7 @@ class Manager:
                 self.placement.drop(entry.name)
 
     def _fit(self, entry: Entry) -> None:
-        operators = query_operators(entry.compiled, self.options, self.schema, None)
+        operators = submitted_operators(entry.compiled, self.options, self.schema, None)
         if not entry.is_paused:
             self.placement.put(entry.name, entry.place, operators)
 
@@ -364,6 +377,24 @@ class Manager:
         for node in self.nodes:
             node.kept(partial(kept.snapshot, node.number))
         self._since_checkpoint = 0
+        if self._journal.is_long(self.setting.longest_journal):
+            self._journal.begin_anew(self._sum())
+
+    def _sum(self) -> dict[str, Any]:
+        """What all records of the journal come to; the nodes are in the checkpoint."""
+        return {
+            "begin": self.setting.begin,
+            "entries": self.entries.as_json(self.progress.watermark),
+            "files": list(self.files.values()),
+            "done": self._done,
+            "placed": self.placement.placed_ever,
+        }
+
+    def _set_sum(self, told: Mapping[str, Any]) -> None:
+        self.entries.set_json(told["entries"])
+        for record in told["files"]:
+            self._count_file(record)
+        self._done = told["done"]
 
     def end(self) -> None:
         """End nodes and proxies; the state stays."""
@@ -376,9 +407,12 @@ class Manager:
         checkpoint = self._folder.checkpoint()
         self._start_nodes(checkpoint)
         before = 0 if checkpoint is None else checkpoint.records
-        for number, record in enumerate(self._journal.records):
-            again = number >= before
-            if again:
+        records, placed = self._journal.records, 0
+        if records and records[0]["op"] == SUM:
+            self._set_sum(records[0])
+            placed, records = records[0]["placed"], records[1:]
+        for number, record in enumerate(records, self._journal.begun_at):
+            if number >= before:
                 self._do_again(record)
             elif record["op"] == "done":
                 self._done += 1
@@ -387,7 +421,9 @@ class Manager:
         for entry in self.entries.by_name.values():
             if entry.state == "running":
                 self._count_in(entry)
-        self.placement.placed_ever = sum(each["op"] == "add" for each in self._journal.records)
+        for path in self.entries.paths(self.progress.watermark):
+            self.sinks.forget_drafts(Path(path))
+        self.placement.placed_ever = placed + sum(each["op"] == "add" for each in records)
         self._journal.forget()
 
     def _start_nodes(self, checkpoint: Checkpoint | None) -> None:

@@ -157,4 +157,4 @@ class Serving:
             yield batch
 
 
-_SUBMIT = ("name", "at", "language", "query", "source")
+_SUBMIT = ("name", "at", "language", "query", "source", "folder")

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cepheid.manager.durable import SUM
 from cepheid.manager.state_folder import StateFolder
-from cepheid.manager.strategy import Strategy
 from cepheid.model.errors import OptionError
+from cepheid.model.strategy import Strategy
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Options of the queries as keywords, how many processes, and how queries are placed."""
+    """Options of the queries as keywords, how many processes, and how queries are placed.
+
+    `begin` is how the journal tells it; one of more than `longest_journal` bytes begins anew.
+    """
 
     options: Mapping[str, Any]
     events: Path
@@ -23,6 +27,8 @@ class Setting:
     sinks: int = 1
     strategy: Strategy = Strategy.GREEDY
     checkpoint_every: int = 64
+    longest_journal: int = 1 << 20
+    begin: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,7 @@ class Wish:
     sinks: int | None = None
     strategy: Strategy | None = None
     checkpoint_every: int = 64
+    longest_journal: int = 1 << 20
 
 
 def settle(folder: StateFolder, wish: Wish) -> Setting:
@@ -45,7 +52,8 @@ def settle(folder: StateFolder, wish: Wish) -> Setting:
     """
     journal = folder.journal
     if journal.records:
-        begin = journal.records[0]
+        first = journal.records[0]
+        begin = first["begin"] if first["op"] == SUM else first
     else:
         begin = {
             "op": "begin",
@@ -77,6 +85,8 @@ def settle(folder: StateFolder, wish: Wish) -> Setting:
         begin["sinks"],
         wish.strategy or Strategy(begin["strategy"]),
         wish.checkpoint_every,
+        wish.longest_journal,
+        begin,
     )
 
 

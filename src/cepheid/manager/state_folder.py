@@ -1,8 +1,8 @@
 """The folder in which a manager keeps what must not be lost (mode 0700).
 
 lock            held while a manager runs on the folder
-journal.jsonl   all that happened: queries, files taken, batches done
-events/         batches of events that were taken, until a checkpoint makes them superfluous
+journal.jsonl   all that happened: queries, files taken, batches done; or its sum, and the rest
+kept/           batches of events that were taken, until a checkpoint makes them superfluous
 checkpoints/    snapshots of the nodes, with the place in the journal they were taken at
 manager.json    where the running manager listens
 token           what its clients must show

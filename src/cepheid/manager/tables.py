@@ -57,7 +57,7 @@ def nodes_of(manager: Manager) -> dict[str, Any]:
                 "queries": sum(
                     each.place.node == node.number and each.state == "running" for each in entries
                 ),
-                "operators": len(manager.placement.operators(node.number)),
+                "operators": manager.placement.operators(node.number),
                 "load": manager.placement.load(node.number) * (1_000_000 if is_timestamp else 1),
                 "events": facts.received,
                 "events_per_second": facts.events_per_second,

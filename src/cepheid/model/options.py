@@ -10,6 +10,7 @@ from typing import Any
 from cepheid.model.diagnostics import did_you_mean
 from cepheid.model.errors import OptionError
 from cepheid.model.event_time import parse_duration
+from cepheid.model.strategy import Strategy
 
 Value = int | float | str | bool | None
 
@@ -27,8 +28,8 @@ class PlanOptions:
     whether negations are decided with the stacks where that is possible, or on whole sequences.
     rules_off: names of the optimiser's rules that are left out. chains: whether plain chains of
     successors have a kernel of their own, or run as other patterns of NEXT do. placement: how a
-    workload's queries that no key divides get their nodes: "greedy", "greedy without reuse" or
-    "round robin".
+    workload's queries that no key divides get their nodes: "greedy", "greedy-without-reuse" or
+    "round-robin".
     """
 
     scan: str = "stacks"
@@ -203,7 +204,7 @@ def _check(options: Options) -> None:
         ("predicates", ("construction", "selection")),
         ("costs", ("corrected", "paper")),
         ("search", ("pareto", "paper")),
-        ("placement", ("greedy", "greedy without reuse", "round robin")),
+        ("placement", tuple(Strategy)),
     ):
         value = getattr(options.plan, name)
         if value not in allowed:

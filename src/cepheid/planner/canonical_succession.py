@@ -2,7 +2,8 @@
 
 Variables are called by their place in the pattern, so that the same pattern inside different
 queries, or at different places of one, has the same text. Conjuncts, the operands of unions and the
-sides of comparisons are sorted; windows are written as the distance they allow.
+sides of comparisons are sorted; windows are written as the distance they allow. By it the operators
+of a graph are shared (shared_successions), and found again where they run (operator_graph).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 from cepheid.algebra.expression import (
     MIRRORED,
+    Absent,
     And,
     Apart,
     Attribute,
@@ -23,7 +25,7 @@ from cepheid.algebra.expression import (
     conjuncts,
     rebuild,
 )
-from cepheid.algebra.expression_text import expression_text, name_text
+from cepheid.algebra.expression_text import expression_text, name_text, window_text
 from cepheid.algebra.pattern import (
     Atom,
     Except,
@@ -36,7 +38,25 @@ from cepheid.algebra.pattern import (
     Within,
     walk,
 )
+from cepheid.algebra.text import to_text
 from cepheid.planner.succession_plan import length_of
+
+_OF_NEXT = (Atom, Filter, Within, Timer, Union, Next, Plus, Except)
+
+
+def canonical(pattern: Pattern) -> str:
+    """The canonical text of any whole pattern.
+
+    Two texts may differ although the patterns find the same: then something is not shared. They are
+    never equal for patterns that find different things.
+
+    >>> from cepheid.algebra.text import from_text
+    >>> canonical(from_text("Next(Atom([B], y), Atom([A], x), test=y.v < x.v)"))
+    'Next(Atom([B]), Atom([A]), test=(v0.v < v1.v))'
+    """
+    if not all(isinstance(node, _OF_NEXT) for node in walk(pattern)):
+        return to_text(pattern)  # other nodes name variables in ways that are not looked at here
+    return CanonicalForms().add_query(pattern).text
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +107,17 @@ class CanonicalForms:
         match node:
             case Atom():
                 types = ", ".join(sorted({name_text(name) for name in node.types}))
-                test = _conditions(node.predicate, {node.variable: "v0"})
+                test = _conditions(node.predicate, {node.variable: "v0"}, node.absent)
                 return Canonical(f"Atom([{types}]{test})", (node.variable,))
             case Filter():
                 below = self.of(node.pattern)
-                test = _conditions(node.predicate, _names(below.variables))
+                test = _conditions(node.predicate, _names(below.variables), node.absent)
                 return Canonical(f"Filter({below.text}{test})", below.variables)
             case Within():
                 below = self.of(node.pattern)
                 names = _names(below.variables)
                 ends = ", ".join(sorted(names[v] for v in (node.first, node.second) if v))
-                text = f"Within({below.text}, {ends}, {length_of(node)})"
+                text = f"Within({below.text}, {ends}, {_window(node)})"
                 return Canonical(text, below.variables)
             case Union():
                 return self._union(node)
@@ -115,13 +135,14 @@ class CanonicalForms:
                 return self._exception(node)
             case Timer():
                 below = self.of(node.pattern)
-                return Canonical(f"Timer({below.text}, {node.delay})", below.variables)
+                return Canonical(f"Timer({below.text}, {window_text(node.delay)})", below.variables)
             case _:
                 raise AssertionError(node)  # plan_succession has refused it
 
     def _waiting(self, node: Next | Plus, variables: tuple[str, ...]) -> str:
         names = _names(variables)
-        skip, test = _conditions(node.skip, names), _conditions(node.test, names)
+        skip = _conditions(node.skip, names, node.absent)
+        test = _conditions(node.test, names, node.absent)
         return (f", skip={skip[2:]}" if skip else "") + (f", test={test[2:]}" if test else "")
 
     def _union(self, node: Union) -> Canonical:
@@ -138,7 +159,7 @@ class CanonicalForms:
         below, negated = self.of(node.pattern), self.of(node.negated)
         names = _names(below.variables)
         since = ", ".join(sorted(names[v] for v in (node.since, *node.or_since)))
-        test = _conditions(node.predicate, _names(negated.variables, "n") | names)
+        test = _conditions(node.predicate, _names(negated.variables, "n") | names, node.absent)
         word = "Failures" if self.reports(node) else "Except"
         text = f"{word}({below.text}, {negated.text}, since={since}{test})"
         return Canonical(text, below.variables)
@@ -148,11 +169,25 @@ def _names(variables: tuple[str, ...], letter: str = "v") -> dict[str, str]:
     return {name: f"{letter}{number}" for number, name in enumerate(variables)}
 
 
-def _conditions(expression: Expression, names: Mapping[str, str]) -> str:
-    """The conjuncts over renamed variables, sorted; nothing for none."""
+def _window(node: Within) -> str:
+    """The distance that is allowed; while it has no length yet, as written."""
+    if isinstance(node.window, int):
+        return str(length_of(node))
+    ticks = f" + {node.ticks} ticks" if node.ticks else ""
+    return f"{'<=' if node.inclusive else '<'} {window_text(node.window)}{ticks}"
+
+
+def _conditions(expression: Expression, names: Mapping[str, str], absent: Absent) -> str:
+    """The conjuncts over renamed variables, sorted; nothing for none.
+
+    What an absent attribute makes of them is told where it is not what NEXT says.
+    """
     plain = rebuild(expression, lambda part: _sorted(_renamed(part, names)))
     texts = sorted({expression_text(part) for part in conjuncts(plain)})
-    return f", {' and '.join(f'({text})' for text in texts)}" if texts else ""
+    if not texts:
+        return ""
+    told = "" if absent is Absent.FALSE else f" absent={absent.value}"
+    return f", {' and '.join(f'({text})' for text in texts)}{told}"
 
 
 def _renamed(part: Expression, names: Mapping[str, str]) -> Expression:

@@ -1,73 +1,69 @@
-"""Operators on nodes, or whole queries on every partition of a key: which is cheaper on Spark.
+"""Queries divided by their keys, or each whole on a node: which is cheaper on Spark.
 
-A node of a deployment is a partition id. Operators of different nodes need an exchange between
-them; a query with a key needs one exchange of its sources, and then each partition runs all its
-operators for the keys it holds. Both are judged by their busiest partition, since a micro-batch is
-over when that one is: events handled there plus `exchange` for each event that reaches it.
+A node is a partition. Queries of one key need one exchange of their events, and then each partition
+runs all of them for the keys it holds; but every key has an exchange of its own, so with many keys
+an event is copied many times. Queries that are placed whole need an event once for every node that
+reads it. Both are judged by their busiest partition, since a job is over when that one is: events
+handled there plus `exchange` for each event that reaches it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from cepheid.model.strategy import Strategy
+from cepheid.planner.fused_placement import FusedPlacement
 from cepheid.planner.operator_graph import Operator
-from cepheid.planner.placement import Deployment
+
+Queries = Sequence[Sequence[Operator]]
 
 
 class Comparison(NamedTuple):
-    """Estimated costs of both, which of them is taken, and why."""
+    """The estimated events at the busiest partition in both ways."""
 
     placed: float
     by_key: float
-    takes_placement: bool
-    reason: str
+
+    @property
+    def takes_placement(self) -> bool:
+        """Whether to place the queries whole."""
+        return self.placed < self.by_key
 
 
 def compare_with_key_parallel(
-    deployment: Deployment, keys: Sequence[str | None], exchange: float = 1.0
+    by_key: Sequence[Queries],
+    rates: Mapping[str, float],
+    nodes: int,
+    strategy: Strategy = Strategy.GREEDY,
+    exchange: float = 1.0,
 ) -> Comparison:
-    """Compare a deployment with key-parallel execution of the same queries.
+    """Compare key-parallel execution with whole queries on nodes.
 
-    `keys` names the key of each query in the order of their deployment, None where there is none:
-    such a query runs on one partition whole. Events of a key are taken to be spread evenly. On a
-    partition too equal sub-trees run once, if the deployment reuses them.
+    `by_key` has the queries of each key, `rates` tell the sources. Events of a key are taken to be
+    spread evenly, and equal operators to run once where they meet.
 
-    >>> from cepheid.planner.placement import Source
-    >>> deployment = Deployment(2, {"A": Source(1), "B": Source(2)})
-    >>> _ = deployment.deploy([Operator(0, "A;B", ("A", "B"), 1.0, 3.0)])
-    >>> compare_with_key_parallel(deployment, ["card"]).reason
-    'by key: the busiest of 2 partitions handles 3 events against 6 when operators are placed'
+    >>> pair = [Operator(0, "A;B", ("A", "B"), 1.0, 3.0)]
+    >>> compare_with_key_parallel([[pair]], {"A": 1.0, "B": 2.0}, nodes=2)
+    Comparison(placed=6.0, by_key=3.0)
     """
-    if len(keys) != len(deployment.queries):
-        msg = f"{len(deployment.queries)} queries are deployed, {len(keys)} keys are given"
-        raise ValueError(msg)
+    divided = sum(_handled(own) + exchange * _read(own, rates) for own in by_key) / nodes
+    placement = FusedPlacement(nodes, strategy=strategy)
+    on_node: list[list[Sequence[Operator]]] = [[] for _ in range(nodes)]
+    for number, query in enumerate(query for own in by_key for query in own):
+        place = placement.choose(query)
+        placement.put(str(number), place, query)
+        on_node[place.node].append(query)
     placed = max(
-        load + exchange * received
-        for load, received in zip(deployment.loads, deployment.received(), strict=True)
+        placement.load(node) + exchange * _read(own, rates) for node, own in enumerate(on_node)
     )
-    by_key = 0.0
-    for key in dict.fromkeys(keys):
-        chosen = [query for query, own in zip(deployment.queries, keys, strict=True) if own == key]
-        operators = [operator for query in chosen for operator in query.operators]
-        if deployment.strategy == "greedy":
-            operators = list({each.canonical: each for each in operators}.values())
-        handled = sum(each.cpu for each in operators)
-        read = _source_rate(deployment, operators)
-        # Without a key the queries share one partition: at worst the busiest.
-        by_key += (handled + exchange * read) / (deployment.nodes if key is not None else 1)
-    takes_placement = placed < by_key
-    keyless = sum(key is None for key in keys)
-    reason = (
-        f"{'operators placed' if takes_placement else 'by key'}: the busiest of "
-        f"{deployment.nodes} partitions handles {min(placed, by_key):g} events against "
-        f"{max(placed, by_key):g} "
-        + ("by key" if takes_placement else "when operators are placed")
-        + (f", where {keyless} queries without a key stay on one" if keyless else "")
-    )
-    return Comparison(placed, by_key, takes_placement, reason)
+    return Comparison(placed, divided)
 
 
-def _source_rate(deployment: Deployment, operators: Sequence[Operator]) -> float:
-    names = {each for operator in operators for each in operator.operands if isinstance(each, str)}
-    return sum(deployment.sources[name].rate for name in names)
+def _handled(queries: Queries) -> float:
+    return sum({each.canonical: each.cpu for query in queries for each in query}.values())
+
+
+def _read(queries: Queries, rates: Mapping[str, float]) -> float:
+    names = {o for query in queries for each in query for o in each.operands if isinstance(o, str)}
+    return sum(rates[name] for name in names)

@@ -42,14 +42,14 @@ class Registrations:
     """What a text's registered sources make of records.
 
     `given` are the options as they tell of the records, `options` as they tell of the events. The
-    query that is asked for reads the sources `read`.
+    query that is asked for reads the sources `read`. `texts` say where each source is registered.
     """
 
-    text: SourceText
     catalogue: Catalogue
     given: Options
     options: Options
     read: frozenset[str]
+    texts: Mapping[str, SourceText]
 
     @property
     def sources(self) -> Mapping[str, Source]:
@@ -238,7 +238,7 @@ class Registrations:
         span = source.places.get(own)
         if span is None:  # a time column that an option names, or the default
             return DataError(replace(problem, label=""))
-        return DataError(replace(problem, span=span, source=self.text))
+        return DataError(replace(problem, span=span, source=self.texts[source.name]))
 
 
 def registrations_of(query: CompiledQuery, options: Options) -> Registrations | None:
@@ -248,12 +248,13 @@ def registrations_of(query: CompiledQuery, options: Options) -> Registrations | 
         return None
     atoms = (node for stage in query.stages(options) for node in walk(stage.pattern))
     read = {name for atom in atoms if isinstance(atom, Atom) for name in atom.types}
+    texts = dict.fromkeys(catalogue.sources, query.source)
     return Registrations(
-        query.source, catalogue, options, _event_options(catalogue, options), frozenset(read)
+        catalogue, options, event_options(catalogue, options), frozenset(read), texts
     )
 
 
-def _event_options(catalogue: Catalogue, given: Options) -> Options:
+def event_options(catalogue: Catalogue, given: Options) -> Options:
     """The options with the names that the columns of type and time have in the events."""
     sources = catalogue.sources.values()
     lasting = given.start is not None or any(

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import random
+
 import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.manager.operators import query_operators
-from cepheid.manager.placing import Placement
-from cepheid.manager.strategy import Strategy
+from cepheid.manager.query_load import submitted_operators
 from cepheid.model.errors import CepheidError
 from cepheid.model.options import Options
+from cepheid.model.strategy import Strategy
+from cepheid.planner.fused_placement import FusedPlacement
 from cepheid.statistics.collect import StatisticsCollector
 
 
 def operators(text, statistics=None):
-    return query_operators(cepheid.compile(text), Options(), None, statistics)
+    return submitted_operators(cepheid.compile(text), Options(), None, statistics)
 
 
 def placed(strategy, texts, nodes=2, sinks=1):
-    placement = Placement(nodes, sinks, strategy)
+    placement = FusedPlacement(nodes, sinks, strategy)
     found = []
     for number, text in enumerate(texts):
         each = operators(text)
@@ -39,7 +41,7 @@ def test_queries_with_a_common_part_meet_and_others_go_elsewhere():
     assert [each.node for each in found] == [0, 1, 0]
     assert placement.shares_with("q2") == ["q0"]
     # `A;B` runs once: two operators for two queries.
-    assert len(placement.operators(0)) == 2
+    assert placement.operators(0) == 2
 
 
 def test_without_reuse_only_loads_count():
@@ -78,6 +80,27 @@ def test_a_query_that_is_gone_leaves_no_load():
     placement.drop("q0")
     assert placement.load(0) == 0
     assert placement.shares_with("q0") == []
+
+
+def test_loads_are_those_of_what_is_left():
+    """Queries that come and go at random leave the load of those that stayed."""
+    numbers = random.Random(1)
+    texts = [AB, DE, ABC, "EVENT SEQ(A x, B y) WITHIN 9", "EVENT SEQ(A x, B y, D z) WITHIN 9"]
+    placement, left = FusedPlacement(2), {}
+    for step in range(200):
+        name = f"q{numbers.randrange(12)}"
+        if numbers.random() < 0.4:
+            placement.drop(name)
+            left.pop(name, None)
+        else:
+            each = operators(numbers.choice(texts))
+            place = placement.choose(each)
+            placement.put(name, place, each)
+            left[name] = place.node, each
+        for node in range(2):
+            own = {o.canonical: o.cpu for at, each in left.values() for o in each if at == node}
+            assert placement.operators(node) == len(own), step
+            assert placement.load(node) == pytest.approx(sum(own.values())), step
 
 
 def test_sink_proxies_are_filled_evenly():
