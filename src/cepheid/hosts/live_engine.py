@@ -21,7 +21,7 @@ from cepheid.hosts.matches import Matches, Piece
 from cepheid.hosts.set_aside import SetAside, event_times
 from cepheid.hosts.store import Chunk, View
 from cepheid.kernels.relevance import RowSelector, is_in_order, select_any_order
-from cepheid.model.errors import LimitExceeded
+from cepheid.model.errors import LimitExceeded, StateError
 from cepheid.model.event_time import MAX_TIME
 from cepheid.planner.match_schema import scalar_type, wider_type
 from cepheid.planner.prepare import Prepared
@@ -158,6 +158,18 @@ class LiveEvents(ABC):
             name: np.concatenate([chunk.lacking(name) for chunk in chunks])
             for name in sorted(names)
         }
+
+    def state_beside_events(self) -> list[bytes]:
+        """What live events do not tell of the state, for snapshots; nothing for most engines."""
+        return []
+
+    def expect_beside_events(self, parts: list[bytes]) -> None:
+        """Take what another engine of this kind wrote beside its events, before `restore`."""
+        raise StateError.of(
+            "other-plan",
+            "the snapshot holds running totals, which this plan of the query does not keep",
+            help="restore it with the plan options and the version it was taken with",
+        )
 
     def restore(
         self,

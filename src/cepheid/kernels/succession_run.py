@@ -28,6 +28,7 @@ from numba import float64, int64, njit, types, uint64
 
 from cepheid.kernels.match_nodes import (
     ALIVE,
+    COUNT,
     DEADLINE,
     END,
     ENDED,
@@ -36,6 +37,7 @@ from cepheid.kernels.match_nodes import (
     NEXT,
     NO_KEY,
     NODE,
+    NODE_WIDTH,
     OPERATOR,
     START,
     TAKEN,
@@ -60,6 +62,7 @@ from cepheid.kernels.match_nodes import (
     take_out,
     write_out,
 )
+from cepheid.kernels.running_totals import begin_run, extend_run, rank_runs
 from cepheid.kernels.succession_shape import (
     CAPPED,
     DELAY,
@@ -73,6 +76,7 @@ from cepheid.kernels.succession_shape import (
     KIND,
     MERGE,
     NO_VARIABLE,
+    RANKED,
     REPEAT,
     REPORTS,
     SECOND,
@@ -82,6 +86,7 @@ from cepheid.kernels.succession_shape import (
     STARTS,
     TEST,
     TESTS,
+    TOTALS,
     UNORDERED,
     USERS,
 )
@@ -287,6 +292,12 @@ def work(  # type: ignore[no-untyped-def]
                     nodes[node_count, 0] = -1
                     nodes[node_count, 1] = operators[leaf, SECOND]
                     nodes[node_count, 2] = event
+                    if operators[leaf, FLAGS] & TOTALS:
+                        told = operators[leaf, EXTRA]
+                        told_to = told + operators[leaf, EXTRAS]
+                        begin_run(nodes, node_count, facts, numbers, base, extra, told, told_to)
+                    elif nodes.shape[1] > NODE_WIDTH:
+                        nodes[node_count, COUNT] = 0
                     found[place, 0] = node_count
                     found[place, 1] = facts[START, event - base]
                     found[place, 2] = 1
@@ -407,6 +418,8 @@ def work(  # type: ignore[no-untyped-def]
                     nodes[node_count, 0] = m
                     nodes[node_count, 1] = INSTANT + (now - facts[END, nodes[m, 2] - base])
                     nodes[node_count, 2] = nodes[m, 2]
+                    if nodes.shape[1] > NODE_WIDTH:
+                        nodes[node_count, COUNT] = 0
                     found[top, 0] = node_count
                     found[top, 1] = first_start(nodes, m, facts, base)
                     found[top, 2] = waiting[row, LENGTH]
@@ -490,8 +503,16 @@ def work(  # type: ignore[no-untyped-def]
                             if operators[k, TEST] < 0 or condition(
                                 operators[k, TEST], nodes, m, q, base, facts, numbers, ci, cf
                             ):
-                                shift = operators[k, SHIFT]
-                                node_count = joined(nodes, node_count, m, q, shift) + 1
+                                if kind == REPEAT and operators[k, FLAGS] & TOTALS:
+                                    told = operators[second, EXTRA]
+                                    told_to = told + operators[second, EXTRAS]
+                                    extend_run(
+                                        nodes, node_count, m, q, facts, base, extra, told, told_to
+                                    )
+                                    node_count += 1
+                                else:
+                                    shift = operators[k, SHIFT]
+                                    node_count = joined(nodes, node_count, m, q, shift) + 1
                                 found[top, 0] = node_count - 1
                                 found[top, 1] = first_start(nodes, m, facts, base)
                                 found[top, 2] = waiting[row, LENGTH] + 1
@@ -527,6 +548,8 @@ def work(  # type: ignore[no-untyped-def]
                         found[top, 2] = 1
                         top += 1
                 begins, ends = spans[k, 0], top
+                if operators[k, FLAGS] & RANKED:
+                    rank_runs(nodes, found, begins, ends, facts, base)
             for x in range(begins, ends):
                 m = found[x, 0]
                 if operators[k, FLAGS] & CAPPED and found[x, 2] >= most:
