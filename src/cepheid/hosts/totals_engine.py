@@ -166,4 +166,3 @@ class TotalsEngine(LiveSuccessions, LiveEngine):
             needed[named] = True
         needed[: self._first_ordinal - self._live.base] = False
         return needed
-

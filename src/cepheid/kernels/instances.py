@@ -81,9 +81,7 @@ def readmit(  # type: ignore[no-untyped-def]
         if operators[k, FIRST_KEY] >= 0:
             code = mixed(
                 code,
-                condition(
-                    operators[k, FIRST_KEY], nodes, node, node, base, facts, numbers, ci, cf
-                ),
+                condition(operators[k, FIRST_KEY], nodes, node, node, base, facts, numbers, ci, cf),
             )
         if code != NO_KEY:
             admit(waiting, lists, counts, k, code, node, end, deadline, length)

@@ -127,4 +127,3 @@ def rank_runs(nodes, found, begin, end, facts, base):  # type: ignore[no-untyped
         if x > begin and order_of(nodes, found[x - 1, 0], found[x, 0], facts, base) != 0:
             rank = x - begin
         nodes[found[x, 0], RANK] = rank
-

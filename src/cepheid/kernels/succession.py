@@ -101,7 +101,7 @@ class Instances:
 
 
 Deliver = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], None]
-"""Takes `ends` (one past each match's last row), rows [variable, event, totals], and each match's root.
+"""Takes `ends` (one past each match's last row), rows [variable, event, totals], and the roots.
 
 Last comes how long after its last event each match ends. They are copies of their own.
 """
@@ -327,10 +327,7 @@ class Succession:
         """The first event of every instance."""
         alive = int(self._counts[ALIVE])
         return np.concatenate(
-            [
-                first_events(self._nodes, self._waiting, lists, alive)
-                for lists in self._all_lists
-            ]
+            [first_events(self._nodes, self._waiting, lists, alive) for lists in self._all_lists]
         )
 
     @property

@@ -293,9 +293,7 @@ class _TableBuilder:
                 if operator.totals is None:
                     return cells
                 measured = [n for each in operator.totals.measured for n in each]
-                return (
-                    cells | self._more([operator.totals.lanes, *measured]) | {FLAGS: TOTALS}
-                )
+                return cells | self._more([operator.totals.lanes, *measured]) | {FLAGS: TOTALS}
             case Merge():
                 return {KIND: MERGE, **self._merged(operator)}
             case Test():

@@ -229,9 +229,7 @@ class MatchForm:
 
         return lookup
 
-    def _elements(
-        self, chains: Chains, column: Callable[[str], Column]
-    ) -> ElementsOf:
+    def _elements(self, chains: Chains, column: Callable[[str], Column]) -> ElementsOf:
         """All events of a variable, or their totals, for aggregates."""
         number_of = dict(zip(self.variables, self.numbers, strict=True))
         totals = chains.totals

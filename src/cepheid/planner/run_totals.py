@@ -89,7 +89,9 @@ class RunValues:
         """One value per match; undefined (count: 0) where no event has a defined value."""
         counts = self.events if self.kind is None else self.totals[:, DEFINED]
         if function == "count":
-            return Column(ScalarType.INT, counts.copy(), may_be_undefined=False, may_be_absent=False)
+            return Column(
+                ScalarType.INT, counts.copy(), may_be_undefined=False, may_be_absent=False
+            )
         assert self.kind is not None
         kind, result = self.kind, self._numbers(function)
         if function == "avg":
@@ -128,7 +130,7 @@ class RunValues:
     def _whole_means(self, defined: np.ndarray) -> np.ndarray:
         """Sums that floats cannot hold are divided as Python's integers, which rounds once."""
         high, low = self.totals[:, HIGH], self.totals[:, LOW]
-        means = low / defined
+        means: np.ndarray = low / defined
         large = (high != (low >> 63)) | (np.abs(low) >= _EXACT_IN_FLOATS) | (low < MIN_INT)
         for row in np.flatnonzero(large).tolist():
             total = (int(high[row]) << 64) + int(low[row]) % 2**64

@@ -67,7 +67,11 @@ class RunningTotals:
 
 
 def running_totals(
-    plan: SuccessionPlan, output: Output | None, options: Options, events: pa.Schema, types: Mapping[str, ScalarType]
+    plan: SuccessionPlan,
+    output: Output | None,
+    options: Options,
+    events: pa.Schema,
+    types: Mapping[str, ScalarType],
 ) -> RunningTotals | str:
     """The runs that need not store their events, or the reason why all of them do, for people."""
     if not plan.iterated:

@@ -296,6 +296,7 @@ class OneQuery(OperatorBuilder):
         self._bit_tests: list[tuple[int, str, Expression]] = []
 
     def build(self) -> SuccessionLayout:
+        """All operators, and the bits of masks that stand for components."""
         root = self.operator(self._plan.pattern)
         bits: dict[str, int] = {}
         of_any = 0
@@ -317,13 +318,16 @@ class OneQuery(OperatorBuilder):
         )
 
     def numbers(self, node: Pattern) -> Mapping[str, int]:
+        """The numbers of the components."""
         return {name: self._numbers[name] for name in bound_variables(node)}
 
     def atom(self, node: Atom) -> int:
+        """The bit of its component."""
         bit = self._numbers[node.variable]
         self._bit_tests += [(bit, node.variable, test) for test in conjuncts(node.predicate)]
         return bit
 
     def reports(self, node: Except) -> bool:
+        """Whether it is the whole pattern, and was asked to."""
         # Only a query's own failures come out of it: what reads a failure fails itself.
         return node.report_failures and node is self._plan.pattern
