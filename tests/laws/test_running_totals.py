@@ -185,6 +185,41 @@ def test_totals_give_the_oracles_answer_and_that_of_stored_runs(first: int) -> N
             assert again.rows == stored.rows, told
 
 
+EARLIEST = "SELECT y.v, count(x) AS n, sum(x.v) AS total, max(x.f) AS most, x.v AS last FROM "
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "B y; A x+ WHERE FILTER(y.k = x.k)",
+        "B y; A x+ WHERE FILTER(PREV(x.v) <= x.v), FILTER(y.k = x.k), FILTER(x.v > y.v)",
+        "B y; A x+; C z WHERE FILTER(PREV(x.v) <> x.v), FILTER(y.k = x.k), z.v <= x.v",
+    ],
+)
+def test_the_earliest_of_many_runs_follows(rest: str) -> None:
+    """Runs of one end are told apart by the stamps before, of which totals keep the order alone."""
+    query = cepheid.compile(EARLIEST + rest, "next")
+    long_runs = 0
+    for seed in range(40):
+        source = random.Random(seed)
+        intervals = seed % 2 == 0
+        rows = []
+        for number in range(16):
+            end = number // 2
+            row = {"event": f"e{number}", "type": "BABAAAAAAACAAACA"[number]}
+            row |= {"start": end - source.randrange(2), "end": end} if intervals else {"ts": end}
+            row |= {"k": source.randrange(4), "v": source.randrange(3), "f": source.random()}
+            rows.append(row)
+        options: dict[str, Any] = {"cap": CAP, "id": "event", "plan": ON}
+        options |= {"start": "start", "end": "end"} if intervals else {}
+        table = pa.Table.from_pylist(rows, INTERVALS if intervals else INSTANTS)
+        found = _run(query, table, options, source, restoring=seed % 3 == 0)
+        assert found.values == by_definition(query, rows), rows
+        long_runs += sum(n for (_, _, told), n in found.values.items() if told[1] > 1)
+    assert long_runs > 20
+
+
 def test_the_shapes_hold_every_operator() -> None:
     kinds = Counter(type(n) for q in QUERIES for n in walk(q.query.pattern))
     assert all(kinds[kind] for kind in (Next, Plus, Union, Except, Timer))

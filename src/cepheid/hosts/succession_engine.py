@@ -57,6 +57,11 @@ class LiveSuccessions(LiveEvents):
         """Partial matches that wait for a successor."""
         return self._succession.instances
 
+    @property
+    def nodes(self) -> int:
+        """How many nodes their partial matches have; matches that begin alike share some."""
+        return self._succession.nodes
+
     def next_deadline(self) -> int | None:
         """The earliest watermark that would let a held event in, or a timer's instant."""
         soonest = self._succession.next_instant

@@ -1,0 +1,183 @@
+"""Runs kept as totals: what memory they take, what a snapshot holds, and when events are stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import cepheid
+from cepheid.hosts.succession_engine import LiveSuccessions
+from cepheid.model.errors import OptionError, StateError
+
+# Who begins a run is told by `head`: PREV of nothing is no test, so NOT of it refuses a beginning.
+ONE_RUN = """
+SELECT x.k, count(x) AS n, sum(x.v) AS total, sum(x.f) AS real, min(x.v), max(x.v), avg(x.v)
+FROM T x+; T last
+WHERE FILTER(PREV(x.k) = x.k), FILTER(x.k = last.k), last.stop = 1
+  AND (x.head = 1 OR NOT PREV(x.k) <> x.k)
+"""
+PREFIXES = "SELECT count(x) AS n, sum(x.v) AS total FROM T x+ WHERE FILTER(PREV(x.k) = x.k)"
+SCHEMA = pa.schema(
+    {"type": pa.string(), "ts": pa.int64(), "k": pa.int64(), "v": pa.int64(), "f": pa.float64()}
+    | {"head": pa.int64(), "stop": pa.int64()}
+)
+KEYS = 3
+
+
+def batches(rounds: int, size: int) -> list[pa.Table]:
+    """One run of each key, from the first event to the last."""
+    found = []
+    last = rounds * size
+    for begin in range(0, last, size):
+        at = np.arange(begin, begin + size)
+        columns = {
+            "type": ["T"] * size,
+            "ts": at // 2,
+            "k": at % KEYS,
+            "v": at % 1_000 - 200,
+            "f": 1 / (at + 1),
+            "head": (at < KEYS).astype(np.int64),
+            "stop": (at >= last - KEYS).astype(np.int64),
+        }
+        found.append(pa.table(columns, schema=SCHEMA))
+    return found
+
+
+def run(rounds: int, size: int, **options: Any) -> tuple[list[dict[str, Any]], int, int]:
+    """The matches, and the most events and nodes that were held."""
+    detector = cepheid.Detector(ONE_RUN, **options)
+    found, events, nodes = [], 0, 0
+    for batch in batches(rounds, size):
+        found += list(detector.feed(batch))
+        (engine,) = detector.engines
+        assert isinstance(engine, LiveSuccessions)
+        events, nodes = max(events, detector.live_events), max(nodes, engine.nodes)
+    return sorted([*found, *detector.close()], key=lambda match: match["k"]), events, nodes
+
+
+def test_a_run_without_end_takes_the_memory_of_a_short_one() -> None:
+    found, events, nodes = run(100, 2_000)
+    assert events < 3_000
+    assert nodes < 20_000  # they are tidied at 16,384
+    assert [m["n"] for m in found] == [66_666, 66_666, 66_665]
+    everything = pa.concat_tables(batches(100, 2_000)).to_pandas()
+    for match in found:
+        own = everything[everything["k"] == match["k"]][:-1]
+        real = 0.0
+        for value in own["f"].tolist():
+            real += value
+        total = sum(own["v"].tolist())
+        assert match["real"] == real
+        assert (match["total"], match["min_v"], match["max_v"]) == (total, -200, 799)
+        assert match["avg_v"] == total / len(own)
+
+
+def test_stored_runs_keep_every_event_and_a_node_each() -> None:
+    stored, events, nodes = run(10, 2_000, plan={"running_totals": False})
+    assert events == 20_000
+    assert nodes >= 19_990
+    totals, events, nodes = run(10, 2_000, plan={"running_totals": True})
+    assert events < 3_000
+    assert totals == stored
+
+
+def test_every_prefix_has_totals_of_its_own() -> None:
+    rows = [{"type": "T", "ts": n, "k": 1, "v": n} for n in range(4)]
+    found = sorted(
+        (m["start"], m["n"], m["total"]) for m in cepheid.detect(rows, PREFIXES).to_pylist()
+    )
+    assert found == sorted(
+        (begin, end - begin, sum(range(begin, end)))
+        for begin in range(4)
+        for end in range(begin + 1, 5)
+    )
+
+
+def test_a_snapshot_holds_the_instances_of_a_run_whose_events_are_gone() -> None:
+    parts = batches(4, 2_000)
+    whole = cepheid.Detector(ONE_RUN)
+    cut = cepheid.Detector(ONE_RUN)
+    expected, found = [], []
+    for part in parts:
+        expected += list(whole.feed(part))
+        found += list(cut.feed(part))
+        snapshot = cut.snapshot()
+        assert len(snapshot) < 20_000
+        cut = cepheid.Detector.restore(ONE_RUN, snapshot)
+    expected += list(whole.close())
+    found += list(cut.close())
+    assert found == expected
+    assert sorted(m["n"] for m in found) == [2665, 2666, 2666]
+
+
+def test_a_snapshot_of_totals_is_refused_where_runs_are_stored_but_not_the_other_way_round() -> (
+    None
+):
+    parts = batches(2, 900)
+    detector = cepheid.Detector(ONE_RUN)
+    detector.feed(parts[0])
+    with pytest.raises(StateError) as refused:
+        cepheid.Detector.restore(ONE_RUN, detector.snapshot(), plan={"running_totals": False})
+    assert refused.value.code == "other-plan"
+    stored = cepheid.Detector(ONE_RUN, plan={"running_totals": False})
+    stored.feed(parts[0])
+    again = cepheid.Detector.restore(ONE_RUN, stored.snapshot())
+    found = [list(each.feed(parts[1])) + list(each.close()) for each in (detector, stored, again)]
+    assert found[0] == found[1] == found[2]
+    assert [m["n"] for m in found[0]] == [600 - 1] * 3
+
+
+def test_integers_that_become_floats_take_their_totals_along() -> None:
+    query = "SELECT count(x) AS n, sum(x.v), max(x.v), avg(x.w) FROM T x+; C c WHERE x.v < 100"
+    rows = [
+        [{"type": "T", "ts": n, "v": n + 1, "w": None if n else 5} for n in range(3)],
+        [{"type": "T", "ts": 3, "v": 0.5, "w": 2}],
+        [{"type": "T", "ts": 4, "v": 7, "w": 0.25}, {"type": "C", "ts": 5}],
+    ]
+    found = []
+    for plan in ({"running_totals": True}, {"running_totals": False}):
+        for restoring in (False, True):
+            detector = cepheid.Detector(query, plan=plan)
+            own: list[dict[str, Any]] = []
+            for part in rows:
+                own += list(detector.feed(part))
+                if restoring:
+                    detector = cepheid.Detector.restore(query, detector.snapshot(), plan=plan)
+            found.append(sorted([*own, *detector.close()], key=lambda m: str(m["match_id"])))
+    assert found[0] == found[1] == found[2] == found[3]
+    longest = max(found[0], key=lambda m: int(m["n"]))
+    assert (longest["n"], longest["sum_v"], longest["max_v"]) == (5, 13.5, 7.0)
+    assert longest["avg_w"] == (5 + 2 + 0.25) / 3
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("SELECT * FROM T x+", "SELECT * asks for the events"),
+        ("SELECT max(x.s) FROM T x+", "max of texts"),
+        ("SELECT count(x) FROM T x+ WHERE ALL(x.v) < x.v", "ALL looks at every event of it"),
+        ("SELECT count(x) FROM (T x; T y)+", "more than one component is repeated"),
+        ("SELECT count(x) FROM A a; (T x+; A b)", "it is a part of what is waited for"),
+        ("SELECT sum(x.other) FROM T x+", "the type of other is not known yet"),
+    ],
+)
+def test_what_cannot_be_kept_as_totals_is_stored_and_says_why(query: str, reason: str) -> None:
+    events = [{"type": "T", "ts": n, "v": 1, "s": "a"} for n in range(3)]
+    told = cepheid.compile(query, "next").explain(events)
+    assert reason in told
+    assert len(cepheid.detect(events, query)) >= 0
+    with pytest.raises(OptionError) as refused:
+        cepheid.detect(events, query, plan={"running_totals": True})
+    assert refused.value.code == "no-running-totals"
+    assert reason in str(refused.value)
+
+
+def test_explain_tells_what_is_kept() -> None:
+    events = [{"type": "T", "ts": n, "k": 1, "v": 1} for n in range(3)]
+    told = cepheid.compile(PREFIXES, "next").explain(events)
+    assert "x+ kept as running totals: count, sum(v)" in told
+    off = cepheid.compile(PREFIXES, "next").explain(events, plan={"running_totals": False})
+    assert "their events are stored: the plan option running_totals is off" in off
