@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,10 @@ import pyarrow as pa
 import pytest
 
 import cepheid
+from cepheid.hosts import totals_engine
 from cepheid.hosts.succession_engine import LiveSuccessions
 from cepheid.model.errors import OptionError, StateError
+from tests.hosts.simulated_stream import SimulatedStream
 
 # Who begins a run is told by `head`: PREV of nothing is no test, so NOT of it refuses a beginning.
 ONE_RUN = """
@@ -151,6 +154,66 @@ def test_integers_that_become_floats_take_their_totals_along() -> None:
     longest = max(found[0], key=lambda m: int(m["n"]))
     assert (longest["n"], longest["sum_v"], longest["max_v"]) == (5, 13.5, 7.0)
     assert longest["avg_w"] == (5 + 2 + 0.25) / 3
+
+
+KEYED = """
+SELECT count(x) AS n, sum(x.v), avg(x.f), x.v AS last, y.v AS end_v FROM A x+; B y
+WHERE FILTER(PREV(x.k) = x.k), FILTER(x.k = y.k), PREV(x.v) <= x.v
+"""
+FOLLOWED = "SELECT a.v, count(x) AS n, sum(x.f), max(x.v) FROM B a; A x+ WHERE FILTER(a.k = x.k)"
+GUARDED = """
+SELECT count(x) AS n, min(x.v) FROM (A x+) @ 3; (B y \\ C c)
+WHERE FILTER(PREV(x.k) = x.k), FILTER(x.k = y.k), c.k = x.k
+"""
+
+
+@pytest.mark.parametrize("query", [KEYED, FOLLOWED, GUARDED])
+def test_a_stream_goes_on_with_instances_and_the_events_since(
+    query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(totals_engine, "_SPARE_ROWS", 4)
+    rewritten = 0
+    for seed in range(8):
+        r = random.Random(seed)
+        rows = [
+            {"type": r.choice("AAAABC"), "ts": n // 2, "k": r.randrange(3), "v": r.randrange(4)}
+            | {"f": r.choice((0.1, 0.7, None)), "head": None, "stop": None}
+            for n in range(120)
+        ]
+        options: dict[str, Any] = {"cap": 5, "lateness": 2}
+        stream = SimulatedStream(
+            query, SCHEMA, seed=seed, workers=3, failing=0.1, buckets=3, **options
+        )
+        arriving = sorted(rows, key=lambda row: row["ts"] + r.randint(0, 2))
+        for begin in range(0, len(rows), 8):
+            stream.batch(arriving[begin : begin + 8])
+            if r.random() < 0.3:
+                stream.restart()
+        stream.heartbeat(1_000)
+        held = [part for s in stream.states.values() for part in s.store.held.values()]
+        rewritten += sum(b"cepheid_beside" in part for part in held)
+        table = pa.Table.from_pylist(rows, SCHEMA)
+        expected = cepheid.detect(table, query, cap=5, plan={"running_totals": False})
+        assert len(expected) > 10
+        assert _by_id(stream.matches) == _by_id(expected.to_pylist()), seed
+    assert rewritten
+
+
+def test_a_streams_state_does_not_grow_with_a_run() -> None:
+    sizes = {}
+    for is_on in (True, False):
+        stream = SimulatedStream(ONE_RUN, SCHEMA, buckets=1, plan={"running_totals": is_on})
+        for batch in batches(20, 600):
+            stream.batch(batch.to_pylist())
+        (state,) = stream.states.values()
+        sizes[is_on] = sum(map(len, state.store.held.values()))
+        stream.heartbeat(10**6)
+        assert sorted(m["n"] for m in stream.matches) == [3999] * 3
+    assert 3 * sizes[True] < sizes[False]
+
+
+def _by_id(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(found, key=lambda match: str(match["match_id"]))
 
 
 @pytest.mark.parametrize(

@@ -175,6 +175,7 @@ class Detector:
         }
         parts, beside = [], []
         for engine in self._engines:
+            engine.compact()
             table, positions = engine.live_table()
             parts.append(write_events(table, positions, engine.absent_flags()))
             beside.append(engine.state_beside_events())
@@ -403,7 +404,7 @@ def keeps_totals(prepared: Prepared, *, may_keep: bool) -> bool:
     if isinstance(totals, str):
         reason: str | None = totals
     elif not may_keep:
-        reason = "streams and workloads keep their state as events"
+        reason = "workloads keep their state as events"
     else:
         reason = "; ".join(totals.stored) or None
     plan = prepared.plan

@@ -159,6 +159,11 @@ class LiveEvents(ABC):
             for name in sorted(names)
         }
 
+    @property
+    def is_told_by_events(self) -> bool:
+        """Whether the live events are all of its state, which replaying brings back."""
+        return True
+
     def state_beside_events(self) -> list[bytes]:
         """What live events do not tell of the state, for snapshots; nothing for most engines."""
         return []

@@ -33,9 +33,18 @@ class TotalsEngine(LiveSuccessions, LiveEngine):
 
     _restored: InstanceRows | None = None
 
+    def expires_at(self) -> int | None:
+        """Time alone lets no events go: they are let go one by one."""
+        return None
+
     def compact(self) -> bool:
-        """It is done whenever events are let go."""
-        return False
+        """Let go of the events that no instance names, once there are enough of them."""
+        if self._live_rows < 2 * self._looked_at + _SPARE_ROWS:
+            return False
+        self._succession.upkeep(self._events(), self._processed_to)
+        self._keep_rows(self._needed())
+        self._looked_at = self._live_rows
+        return True
 
     # -- building up ----------------------------------------------------------------------------
 
@@ -103,6 +112,11 @@ class TotalsEngine(LiveSuccessions, LiveEngine):
             {of: measure.kind for of, measure in measures},
         )
 
+    @property
+    def is_told_by_events(self) -> bool:
+        """Events of its instances are gone."""
+        return False
+
     def state_beside_events(self) -> list[bytes]:
         """The instances; see instance_rows."""
         return self.instance_rows().parts()
@@ -144,12 +158,7 @@ class TotalsEngine(LiveSuccessions, LiveEngine):
         return [Piece(Chains(chains.ends, rows, chains.delays, totals), view)]
 
     def _prune(self) -> None:
-        """Let go of the events that no instance names."""
-        if not self._chunks or self._live_rows < 2 * self._looked_at + _SPARE_ROWS:
-            return
-        self._succession.upkeep(self._events(), self._processed_to)
-        self._keep_rows(self._needed())
-        self._looked_at = self._live_rows
+        """Hosts say when: what comes after it must tell what was there."""
 
     def _needed(self) -> np.ndarray:
         """Which live events are named, or still to be seen.

@@ -115,7 +115,7 @@ def _runs(plan: SuccessionPlan, prepared: Prepared) -> Iterator[str]:
         yield f"their events are stored: {totals}"
         return
     for run in totals.runs:
-        yield f"{run}; streams and workloads store its events"
+        yield f"{run} (workloads store its events)"
     yield from totals.stored
 
 
