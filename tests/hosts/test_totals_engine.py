@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -236,6 +238,69 @@ def test_what_cannot_be_kept_as_totals_is_stored_and_says_why(query: str, reason
         cepheid.detect(events, query, plan={"running_totals": True})
     assert refused.value.code == "no-running-totals"
     assert reason in str(refused.value)
+
+
+def test_a_workload_stores_the_events_and_refuses_what_it_cannot_do() -> None:
+    events = [{"type": "T", "ts": n, "k": 1, "v": n} for n in range(4)]
+    workload = cepheid.Workload({"runs": PREFIXES})
+    found = [*workload.feed(events)["runs"], *workload.close()["runs"]]
+    expected = cepheid.detect(events, PREFIXES).to_pylist()
+    assert sorted(m["match_id"] for m in found) == sorted(m["match_id"] for m in expected)
+    forced = cepheid.Workload({"runs": PREFIXES}, plan={"running_totals": True})
+    with pytest.raises(OptionError) as refused:
+        forced.feed(events)
+    assert refused.value.code == "no-running-totals"
+
+
+def test_times_of_any_unit_and_values_of_any_type_come_out_as_stored_ones() -> None:
+    query = """SELECT count(x) AS n, min(x.at), max(x.at), count(x.ok) AS told, sum(x.d)
+    FROM T x+; T y WHERE PREV(x.v) <= x.v"""
+    day = datetime(2024, 5, 1, tzinfo=UTC)
+    for unit in ("s", "ms", "us", "ns"):
+        moments = pa.array(
+            [day + timedelta(seconds=n) for n in range(9)], pa.timestamp(unit, "UTC")
+        )
+        table = pa.table(
+            {
+                "type": ["T"] * 9,
+                "ts": moments,
+                "v": [1, 2, 3, 1, 2, 2, 3, 4, 0],
+                "at": moments,
+                "ok": [True, None, False, True, True, None, False, True, True],
+                "d": pa.array([Decimal(n) / 4 for n in range(9)], pa.decimal128(9, 2)),
+            }
+        )
+        told = cepheid.compile(query, "next").explain(table)
+        assert ("times are finer than microseconds" in told) == (unit == "ns")
+        on, off = (
+            cepheid.detect(table, query, plan={"running_totals": each}) for each in (None, False)
+        )
+        assert on.schema == off.schema
+        assert len(on) > 20
+        assert on.sort_by("match_id").to_pylist() == off.sort_by("match_id").to_pylist()
+
+
+def test_a_query_over_aggregates_of_another_goes_on_from_a_snapshot() -> None:
+    query = """
+    runs: SELECT count(x) AS n, sum(x.v) AS total, x.k FROM T x+
+    WHERE FILTER(PREV(x.k) = x.k), PREV(x.v) < x.v
+
+    QUERY longer
+    SELECT a.n AS before, b.n AS n, b.total FROM runs a; runs b
+    WHERE FILTER(a.k = b.k), a.total < b.total
+    """
+    r = random.Random(3)
+    rows = [{"type": "T", "ts": n, "k": n % 2, "v": r.randrange(9)} for n in range(60)]
+    found = []
+    for plan in ({"running_totals": True}, {"running_totals": False}):
+        detector = cepheid.Detector(query, plan=plan)
+        own: list[dict[str, Any]] = []
+        for begin in range(0, len(rows), 7):
+            own += list(detector.feed(rows[begin : begin + 7]))
+            detector = cepheid.Detector.restore(query, detector.snapshot(), plan=plan)
+        found.append(_by_id([*own, *detector.close()]))
+    assert found[0] == found[1]
+    assert len(found[0]) > 5
 
 
 def test_explain_tells_what_is_kept() -> None:

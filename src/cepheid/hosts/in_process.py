@@ -27,7 +27,6 @@ from cepheid.planner.chain_plan import Chain
 from cepheid.planner.compiled_query import CompiledQuery, compile_text
 from cepheid.planner.prepare import Prepared, in_time_unit, prepare
 from cepheid.planner.registered_sources import Registrations, registrations_of
-from cepheid.planner.succession_plan import SuccessionPlan
 
 _DRIVEN_FROM_OUTSIDE = END_OF_TIME
 """A lateness no event reaches: the watermark moves only when it is told to."""
@@ -307,7 +306,7 @@ class Detector:
             prepared = self._prepared(stage, schema, open_schema or chained)
             driven = chained or self._driven or self._inputs is not None
             kind = _kind_of(prepared, may_last=number > 0)
-            if keeps_totals(prepared, may_keep=self._may_keep_totals):
+            if prepared.may_keep_totals(self._may_keep_totals):
                 from cepheid.hosts.totals_engine import TotalsEngine  # noqa: PLC0415
 
                 kind, prepared = TotalsEngine, prepared.keeping_totals()
@@ -396,26 +395,6 @@ def _with_lost_columns(events: pa.Schema, beside: list[list[bytes]]) -> pa.Schem
     for parts in filter(None, beside):
         events = merged_schema(events, schema_of(parts).remove_metadata())
     return events
-
-
-def keeps_totals(prepared: Prepared, *, may_keep: bool) -> bool:
-    """Whether runs are kept as totals; refused by name where that was asked for and cannot be."""
-    asked, totals = prepared.options.plan.running_totals, prepared.totals
-    if isinstance(totals, str):
-        reason: str | None = totals
-    elif not may_keep:
-        reason = "workloads keep their state as events"
-    else:
-        reason = "; ".join(totals.stored) or None
-    plan = prepared.plan
-    is_about_it = isinstance(plan, SuccessionPlan) and bool(plan.iterated)
-    if asked and reason is not None and is_about_it:
-        raise OptionError.of(
-            "no-running-totals",
-            f"not all runs can be kept as running totals: {reason}",
-            help="leave the plan option running_totals out, and they are kept where they can be",
-        )
-    return may_keep and not isinstance(totals, str)
 
 
 def as_time(value: Any) -> int:

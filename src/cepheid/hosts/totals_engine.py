@@ -24,6 +24,9 @@ from cepheid.planner.run_totals import RunTotals, as_floats
 from cepheid.planner.running_totals import RunningTotals
 from cepheid.planner.succession_layout import SuccessionLayout
 
+_VERSION = 1
+"""Of the numbers in instances: of operators, and of the columns of nodes."""
+
 _SPARE_ROWS = 512
 _LANES = 2
 
@@ -134,7 +137,7 @@ class TotalsEngine(LiveSuccessions, LiveEngine):
     def _plan_text(self) -> str:
         totals = self.prepared.totals
         assert isinstance(totals, RunningTotals)
-        return plan_digest(f"{self.prepared.optimised.pattern!r} {totals.runs!r}")
+        return plan_digest(f"{_VERSION} {self.prepared.optimised.pattern!r} {totals.runs!r}")
 
     # -- one batch ------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from __future__ import annotations
 import numpy as np
 from numba import float64, int64, njit, types, uint64
 
+from cepheid.kernels.active_operators import activate, activate_timers, mark, next_active
 from cepheid.kernels.match_nodes import (
     ALIVE,
     COUNT,
@@ -88,7 +89,6 @@ from cepheid.kernels.succession_shape import (
     TESTS,
     TOTALS,
     UNORDERED,
-    USERS,
 )
 
 DONE, UPKEEP, OUTPUT, ROOM = range(4)
@@ -125,54 +125,6 @@ CONDITION = int64(
     int64, int64[:, ::1], int64, int64, int64, int64[:, :], float64[:, :], int64[::1], float64[::1]
 )
 """(call, nodes, m, q, base, facts, numbers, ci, cf): a truth value as 0 or 1, or a hash."""
-
-
-_ONE, _SIX, _TWELVE, _LAST = np.uint64(1), np.uint64(6), np.uint64(12), np.uint64(63)
-_LOW_BIT = np.zeros(64, np.int64)
-_LOW_BIT[[(0x03F79D71B4CB0A89 << n) % 2**64 >> 58 for n in range(64)]] = np.arange(64)
-
-
-@njit(cache=True, nogil=True)
-def activate(operators, users, operator, active, groups):  # type: ignore[no-untyped-def]
-    """Note that the users of an operator have to be visited."""
-    for at in range(operators[operator, USERS], operators[operator + 1, USERS]):
-        _mark(np.uint64(users[at]), active, groups)
-
-
-@njit(cache=True, nogil=True)
-def activate_timers(timers, waiting, queues, now, active, groups):  # type: ignore[no-untyped-def]
-    """Note the timers that have an instant now."""
-    for queue in range(timers.shape[0]):
-        row = queues[queue, 0]
-        if row >= 0 and waiting[row, DEADLINE] == now:
-            _mark(np.uint64(timers[queue]), active, groups)
-
-
-@njit(cache=True, nogil=True)
-def _mark(operator, active, groups):  # type: ignore[no-untyped-def]
-    active[operator >> _SIX] |= _ONE << (operator & _LAST)
-    groups[operator >> _TWELVE] |= _ONE << ((operator >> _SIX) & _LAST)
-
-
-@njit(cache=True, nogil=True)
-def next_active(active, groups):  # type: ignore[no-untyped-def]
-    """The lowest operator that has to be visited, which is done with that; -1 for none."""
-    for group in range(groups.shape[0]):
-        if groups[group] != 0:
-            word = (np.uint64(group) << _SIX) + _lowest(groups[group])
-            operator = (word << _SIX) + _lowest(active[word])
-            active[word] &= active[word] - _ONE
-            if active[word] == 0:
-                groups[group] &= groups[group] - _ONE
-            return np.int64(operator)
-    return np.int64(-1)
-
-
-@njit(cache=True, nogil=True)
-def _lowest(bits):  # type: ignore[no-untyped-def]
-    """The number of the lowest bit that is set: de Bruijn's sequence tells it from its weight."""
-    weight = bits & (~bits + _ONE)
-    return np.uint64(_LOW_BIT[(weight * np.uint64(0x03F79D71B4CB0A89)) >> np.uint64(58)])
 
 
 _TABLE, _LIST, _BITS = int64[:, ::1], int64[::1], uint64[::1]
@@ -383,7 +335,7 @@ def work(  # type: ignore[no-untyped-def]
                 control[NEEDED + OF_FOUND] = top + more_found
                 control[NEEDED + OF_WAITING] = counts[USED] + more_waiting
                 control[NEEDED + OF_WITNESSES] = control[WITNESSES] + more_witnesses
-                _mark(np.uint64(k), active, groups)
+                mark(np.uint64(k), active, groups)
                 status = ROOM
                 break
             visited[seen] = k

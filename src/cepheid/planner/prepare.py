@@ -33,7 +33,7 @@ from cepheid.optimizer.next_search import Search
 from cepheid.optimizer.optimizer import Optimised, optimise
 from cepheid.planner.chain_plan import Chain, ChainLayout, chain_of, lay_out_chain
 from cepheid.planner.match_schema import MatchForm, scalar_type
-from cepheid.planner.running_totals import RunningTotals, running_totals
+from cepheid.planner.running_totals import RunningTotals, refuse_storing, running_totals
 from cepheid.planner.sequence_layout import Layout, lay_out
 from cepheid.planner.sequence_plan import Place, SequencePlan, plan_sequence
 from cepheid.planner.succession_layout import SuccessionLayout, lay_out_succession
@@ -96,6 +96,13 @@ class Prepared:
                 known = lay_out_succession(self.plan, type_of)
             self.successions[asked] = known
         return known
+
+    def may_keep_totals(self, host_can: bool) -> bool:
+        """Whether runs are kept as totals on a host; refused by name where they must and cannot."""
+        plan = self.plan
+        if isinstance(plan, SuccessionPlan) and plan.iterated and self.options.plan.running_totals:
+            refuse_storing(self.totals, host_can)
+        return host_can and isinstance(self.totals, RunningTotals)
 
     def keeping_totals(self) -> Prepared:
         """The same for an engine that keeps running totals: it reads what these measure, too."""

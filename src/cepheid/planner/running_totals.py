@@ -28,6 +28,7 @@ from cepheid.algebra.pattern import (
     operands,
 )
 from cepheid.algebra.query import Output
+from cepheid.model.errors import OptionError
 from cepheid.model.options import Options
 from cepheid.planner.succession_plan import SuccessionPlan
 
@@ -101,6 +102,23 @@ def running_totals(
             else:
                 stored.append(f"{variable}+ stored: {reason}")
     return RunningTotals(tuple(kept), tuple(dict.fromkeys(stored))) if kept else "; ".join(stored)
+
+
+def refuse_storing(totals: RunningTotals | str, host_can: bool) -> None:
+    """Refuse to store the events of any run, on a host that can or cannot keep totals."""
+    if isinstance(totals, str):
+        reason = totals
+    elif not host_can:
+        reason = "workloads keep their state as events"
+    elif totals.stored:
+        reason = "; ".join(totals.stored)
+    else:
+        return
+    raise OptionError.of(
+        "no-running-totals",
+        f"not all runs can be kept as running totals: {reason}",
+        help="leave the plan option running_totals out, and they are kept where they can be",
+    )
 
 
 _FIRST, _SECOND, _INSIDE = range(3)
