@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.hosts import totals_engine
+from cepheid.hosts import stream_state, totals_engine
 from cepheid.hosts.succession_engine import LiveSuccessions
 from cepheid.model.errors import OptionError, StateError
 from tests.hosts.simulated_stream import SimulatedStream
@@ -173,9 +173,12 @@ WHERE FILTER(PREV(x.k) = x.k), FILTER(x.k = y.k), c.k = x.k
 def test_a_stream_goes_on_with_instances_and_the_events_since(
     query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(totals_engine, "_SPARE_ROWS", 4)
+    # Written anew now and then, with segments in between that are merged.
+    monkeypatch.setattr(stream_state, "MOST_SEGMENTS", 2)
+    monkeypatch.setattr(stream_state, "MERGED_AT_ONCE", 2)
     rewritten = 0
-    for seed in range(8):
+    for seed in range(4):
+        monkeypatch.setattr(totals_engine, "_SPARE_ROWS", 4 if seed % 2 else 12)
         r = random.Random(seed)
         rows = [
             {"type": r.choice("AAAABC"), "ts": n // 2, "k": r.randrange(3), "v": r.randrange(4)}
@@ -187,8 +190,8 @@ def test_a_stream_goes_on_with_instances_and_the_events_since(
             query, SCHEMA, seed=seed, workers=3, failing=0.1, buckets=3, **options
         )
         arriving = sorted(rows, key=lambda row: row["ts"] + r.randint(0, 2))
-        for begin in range(0, len(rows), 8):
-            stream.batch(arriving[begin : begin + 8])
+        for begin in range(0, len(rows), 5):
+            stream.batch(arriving[begin : begin + 5])
             if r.random() < 0.3:
                 stream.restart()
         stream.heartbeat(1_000)

@@ -174,7 +174,8 @@ class Detector:
         }
         parts, beside = [], []
         for engine in self._engines:
-            engine.compact()
+            if not engine.is_told_by_events:
+                engine.compact()
             table, positions = engine.live_table()
             parts.append(write_events(table, positions, engine.absent_flags()))
             beside.append(engine.state_beside_events())

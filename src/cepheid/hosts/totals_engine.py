@@ -12,8 +12,9 @@ import numpy as np
 
 from cepheid.algebra.expression import ScalarType
 from cepheid.hosts.event_identity import event_lanes
+from cepheid.hosts.ingest import EventBatch
 from cepheid.hosts.instance_rows import InstanceRows, plan_digest
-from cepheid.hosts.live_engine import LiveEngine
+from cepheid.hosts.live_engine import BEGINNING, LiveEngine
 from cepheid.hosts.live_facts import LiveFacts
 from cepheid.hosts.matches import Piece
 from cepheid.hosts.store import View
@@ -132,6 +133,27 @@ class TotalsEngine(LiveSuccessions, LiveEngine):
             self._column_types[name] = kind
         self._restored = rows
         self._start_over()
+
+    def restore(
+        self,
+        events: EventBatch,
+        positions: np.ndarray,
+        *,
+        watermark: int,
+        latest: int,
+        position: int,
+        horizon: int = BEGINNING,
+    ) -> None:
+        """Become the engine that had these live events, and the instances that were told of."""
+        super().restore(
+            events,
+            positions,
+            watermark=watermark,
+            latest=latest,
+            position=position,
+            horizon=horizon,
+        )
+        self._restored = None  # without events there are no instances either
 
     @property
     def _plan_text(self) -> str:
