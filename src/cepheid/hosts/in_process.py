@@ -166,7 +166,7 @@ class Detector:
         return self._engines[-1].counters if self._engines else {}
 
     def snapshot(self) -> bytes:
-        """The whole state as bytes: the live events and where time stands."""
+        """The whole state as bytes: live events, running totals, and where time stands."""
         header: dict[str, Any] = {
             "query": self._identity(),
             "told": self._told_watermark,

@@ -2,7 +2,8 @@
 
 An engine is the running state of one query, or of several together. Relevant events get ordinals as
 they come; chunks keep them whole, `LiveColumns` what kernels read. They are also all of its durable
-state: whoever feeds the live events to an empty engine gets the same one (`restore`).
+state: whoever feeds the live events to an empty engine gets the same one (`restore`). Only running
+totals are more than that (`state_beside_events`).
 """
 
 from __future__ import annotations

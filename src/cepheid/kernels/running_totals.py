@@ -1,10 +1,11 @@
 """Runs of which no event is kept: one node each, with totals over its events (SPEC A1.4, step 2).
 
-The paper's automata may aggregate instead of adding an event to what they have built. Here a run is
-a node that names its last event, which is what PREV and conditions on a run look at, and carries
-columns of totals (match_nodes): enough for every aggregate, for the identity of its matches, and
-for its place in the stable order. The next run is another node, made of this one and an event, so
-all prefixes that others still hold stay as they are.
+The paper's automata may aggregate instead of adding an event to what they have built (section 3.3);
+it stores the events of iterations for the sake of their stamps (section 3.4). Here a run is a node
+that names its last event, which is what PREV and conditions on a run look at, and carries columns
+of totals (match_nodes): enough for every aggregate, for the identity of its matches, and for its
+place in the stable order. The next run is another node, made of this one and an event, so all
+prefixes that others still hold stay as they are.
 
 Each measured attribute has five columns: how many values are defined, their sum, the least and the
 greatest. Sums of integers are exact, in two words of 128 bits; floats stand as their bits, and are
