@@ -222,6 +222,34 @@ def _by_id(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT y.v, count(x) AS n, sum(x.v) FROM B y; A x+; B z WHERE FILTER(z.k = x.k)",
+        "SELECT count(x) AS n, y.v FROM A x+; B y; C z WHERE FILTER(PREV(x.k) = x.k)",
+    ],
+)
+def test_equal_events_keep_their_numbers_after_others_are_gone(
+    query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(totals_engine, "_SPARE_ROWS", 1)
+    for seed in range(12):
+        r = random.Random(seed)
+        rows = [
+            {"type": r.choice("AABC"), "ts": n // 4, "k": r.randrange(2), "v": 1} for n in range(40)
+        ]
+        stored = cepheid.detect(rows, query, cap=4, plan={"running_totals": False})
+        detector = cepheid.Detector(query, cap=4)
+        found: list[dict[str, Any]] = []
+        for begin in range(0, len(rows), 3):
+            found += list(detector.feed(rows[begin : begin + 3]))
+            if seed % 2:
+                detector = cepheid.Detector.restore(query, detector.snapshot(), cap=4)
+        found += list(detector.close())
+        assert len({m["match_id"] for m in found}) == len(found)
+        assert _by_id(found) == _by_id(stored.to_pylist())
+
+
+@pytest.mark.parametrize(
     ("query", "reason"),
     [
         ("SELECT * FROM T x+", "SELECT * asks for the events"),

@@ -27,16 +27,21 @@ from cepheid.planner.chains import Chains
 
 
 def event_lanes(view: View, options: Options) -> np.ndarray:
-    """Two 64-bit lanes per row of the view; a chunk's are worked out once."""
+    """Two 64-bit lanes per row of the view, which tell equal events apart."""
+    lanes = event_contents(view, options)
+    if options.id is None:
+        _number_twins(lanes, view)
+    return lanes
+
+
+def event_contents(view: View, options: Options) -> np.ndarray:
+    """The same without numbers among equal events; a chunk's are worked out once."""
     parts = []
     for chunk in view.chunks:
         if chunk.lanes is None:
             chunk.lanes = _content(chunk.batch, options)
         parts.append(chunk.lanes)
-    lanes = np.concatenate(parts, axis=1) if parts else np.zeros((2, 0), np.uint64)
-    if options.id is None:
-        _number_twins(lanes, view)
-    return lanes
+    return np.concatenate(parts, axis=1) if parts else np.zeros((2, 0), np.uint64)
 
 
 def _content(batch: pa.RecordBatch, options: Options) -> np.ndarray:

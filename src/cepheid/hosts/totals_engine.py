@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from cepheid.algebra.expression import ScalarType
-from cepheid.hosts.event_identity import event_lanes
+from cepheid.hosts.event_identity import event_contents, event_lanes
 from cepheid.hosts.ingest import EventBatch
 from cepheid.hosts.instance_rows import InstanceRows, plan_digest
 from cepheid.hosts.live_engine import BEGINNING, LiveEngine
@@ -193,10 +193,10 @@ class TotalsEngine(LiveSuccessions, LiveEngine):
         """
         ends = self._live.ends(np.arange(self._live.base, self._live.end))
         needed = ends >= self._processed_to
-        named = self._succession.named_events - self._live.base
+        needed[self._succession.named_events - self._live.base] = True
+        gone = self._first_ordinal - self._live.base
+        needed[:gone] = False
         if self.options.id is None:
-            needed |= np.isin(ends, ends[named])
-        else:
-            needed[named] = True
-        needed[: self._first_ordinal - self._live.base] = False
+            contents, _ = event_contents(View(list(self._chunks)), self.options)
+            needed[gone:] |= np.isin(contents, contents[needed[gone:]])
         return needed
