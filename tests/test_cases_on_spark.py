@@ -42,6 +42,7 @@ CHOSEN = {
     "paper_queries: Q2, shoplifting",
     "returning: a derived event with a negated end",
     "next: D23, a currency that differs from all before",
+    "next: every aggregate of a run, and what is null counts for nothing",
     "next: one query reads the results of another",
     "next: small purchases and then a large one",
     "returning: one query reads the events of another",

@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 
-from cepheid.kernels.succession_run import activate, next_active
+from cepheid.kernels.active_operators import activate, next_active
 from cepheid.kernels.succession_shape import TABLE_WIDTH, USERS
 
 OPERATORS = 20_000

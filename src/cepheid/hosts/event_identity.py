@@ -19,22 +19,29 @@ from cepheid.kernels.identity import (
     fold_integers,
     hexadecimal,
     match_lanes,
+    run_lanes,
 )
 from cepheid.kernels.memory import room
 from cepheid.model.options import Options
+from cepheid.planner.chains import Chains
 
 
 def event_lanes(view: View, options: Options) -> np.ndarray:
-    """Two 64-bit lanes per row of the view; a chunk's are worked out once."""
+    """Two 64-bit lanes per row of the view, which tell equal events apart."""
+    lanes = event_contents(view, options)
+    if options.id is None:
+        _number_twins(lanes, view)
+    return lanes
+
+
+def event_contents(view: View, options: Options) -> np.ndarray:
+    """The same without numbers among equal events; a chunk's are worked out once."""
     parts = []
     for chunk in view.chunks:
         if chunk.lanes is None:
             chunk.lanes = _content(chunk.batch, options)
         parts.append(chunk.lanes)
-    lanes = np.concatenate(parts, axis=1) if parts else np.zeros((2, 0), np.uint64)
-    if options.id is None:
-        _number_twins(lanes, view)
-    return lanes
+    return np.concatenate(parts, axis=1) if parts else np.zeros((2, 0), np.uint64)
 
 
 def _content(batch: pa.RecordBatch, options: Options) -> np.ndarray:
@@ -54,10 +61,15 @@ def match_ids(lanes: np.ndarray, rows: np.ndarray, fingerprint: str) -> pa.Array
     return _as_text(out)
 
 
-def chain_ids(lanes: np.ndarray, ends: np.ndarray, rows: np.ndarray, fingerprint: str) -> pa.Array:
-    """The same for matches of any length: rows of variable and event, each match up to its end."""
-    out = room(len(ends), 2, dtype=np.uint64)
-    chain_lanes(lanes, ends, rows, *_seeds(fingerprint), out)
+def chain_ids(lanes: np.ndarray, chains: Chains, fingerprint: str) -> pa.Array:
+    """The same for matches of any length; running totals know what their events would add."""
+    out = room(len(chains), 2, dtype=np.uint64)
+    seeds = _seeds(fingerprint)
+    if chains.totals is None:
+        chain_lanes(lanes, chains.ends, chains.rows, *seeds, out)
+    else:
+        counts, runs = np.ascontiguousarray(chains.totals.counts), chains.totals.lanes
+        run_lanes(lanes, chains.ends, chains.rows, counts, runs, *seeds, out)
     return _as_text(out)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from cepheid.algebra.query import Query
-from cepheid.hosts.batch_schema import check_batch_schema
+from cepheid.hosts.batch_schema import check_batch_schema, merged_schema
 from cepheid.hosts.derived_events import DerivedEvents, derived_events, with_derived
 from cepheid.hosts.ingest import EventBatch, event_batches
 from cepheid.hosts.input_front import InputFront, inputs_of, refuse_heartbeat
@@ -48,7 +49,7 @@ class Detector:
         given = make_options(options)
         registrations = registrations_of(compiled, given)
         known = given if registrations is None else registrations.options
-        self._setup(compiled, known, None, False, registrations)
+        self._setup(compiled, known, None, False, True, registrations)
 
     def _setup(
         self,
@@ -56,6 +57,7 @@ class Detector:
         options: Options,
         first_events: tuple[int, int] | None,
         driven: bool,
+        may_keep_totals: bool,
         registrations: Registrations | None = None,
     ) -> None:
         self.query = query
@@ -63,6 +65,7 @@ class Detector:
         self._registrations = registrations
         self._first_events = first_events
         self._driven = driven
+        self._may_keep_totals = may_keep_totals
         self._stages = query.stages(options)
         self._engines: list[LiveEngine] = []
         self._front: StreamFront | None = None
@@ -79,10 +82,14 @@ class Detector:
         *,
         first_events: tuple[int, int] | None = None,
         driven: bool = False,
+        may_keep_totals: bool = False,
     ) -> Detector:
-        """A detector inside another host: `driven` ones move their watermark only by `advance`."""
+        """A detector inside another host: `driven` ones move their watermark only by `advance`.
+
+        Hosts whose state is the live events alone cannot let it keep running totals.
+        """
         detector = cls.__new__(cls)
-        detector._setup(query, options, first_events, driven)
+        detector._setup(query, options, first_events, driven, may_keep_totals)
         return detector
 
     def feed(self, events: Any) -> Matches:
@@ -155,16 +162,19 @@ class Detector:
         return self._engines[-1].counters if self._engines else {}
 
     def snapshot(self) -> bytes:
-        """The whole state as bytes: the live events and where time stands."""
+        """The whole state as bytes: live events, running totals, and where time stands."""
         header: dict[str, Any] = {
             "query": self._identity(),
             "told": self._told_watermark,
             "stages": [],
         }
-        parts = []
+        parts, beside = [], []
         for engine in self._engines:
+            if not engine.is_told_by_events:
+                engine.compact()
             table, positions = engine.live_table()
             parts.append(write_events(table, positions, engine.absent_flags()))
+            beside.append(engine.state_beside_events())
             header["stages"].append(
                 {
                     "watermark": engine.watermark,
@@ -178,7 +188,9 @@ class Detector:
         front = self._inputs or self._front
         if front is not None:
             header["front"] = front.state()
-        return pack(header, parts)
+        if any(beside):  # else as it was, so that older versions can read it
+            header["beside"] = [len(part) for part in beside]
+        return pack(header, [*parts, *(each for part in beside for each in part)])
 
     @classmethod
     def restore(cls, query: CompiledQuery | str, snapshot: bytes, **options: Any) -> Detector:
@@ -200,10 +212,14 @@ class Detector:
             if self._inputs is not None:
                 self._inputs.set_state(header["front"])
             return
-        for number, (part, stage) in enumerate(zip(parts, header["stages"], strict=True)):
+        stages = header["stages"]
+        beside = _told_apart(parts[len(stages) :], header.get("beside", [0] * len(stages)))
+        for number, (part, stage) in enumerate(zip(parts[: len(stages)], stages, strict=True)):
             events, positions = read_events(part)
             if number == 0:
-                self._start(events.batch.schema, True)
+                self._start(_with_lost_columns(events.batch.schema, beside), True)
+            if beside[number]:
+                self._engines[number].expect_beside_events(beside[number])
             self._engines[number].restore(
                 events,
                 positions,
@@ -286,8 +302,13 @@ class Detector:
         for number, stage in enumerate(self._stages):
             prepared = self._prepared(stage, schema, open_schema or chained)
             driven = chained or self._driven or self._inputs is not None
+            kind = _kind_of(prepared, may_last=number > 0)
+            if prepared.may_keep_totals(self._may_keep_totals):
+                from cepheid.hosts.totals_engine import TotalsEngine  # noqa: PLC0415
+
+                kind, prepared = TotalsEngine, prepared.keeping_totals()
             self._engines.append(
-                _kind_of(prepared, may_last=number > 0)(
+                kind(
                     prepared,
                     lateness=_DRIVEN_FROM_OUTSIDE if driven else prepared.lateness,
                     first_events=self._first_events if number == 0 else None,
@@ -356,6 +377,23 @@ def _kind_of(prepared: Prepared, *, may_last: bool) -> type[LiveEngine]:
     return SuccessionEngine
 
 
+def _told_apart(parts: list[bytes], sizes: list[int]) -> list[list[bytes]]:
+    """The parts of each stage, of which it has so many."""
+    ends = np.cumsum([0, *sizes]).tolist()
+    return [parts[begin:end] for begin, end in pairwise(ends)]
+
+
+def _with_lost_columns(events: pa.Schema, beside: list[list[bytes]]) -> pa.Schema:
+    """The schema of live events, with what only events that are gone have had."""
+    if not any(beside):
+        return events
+    from cepheid.hosts.instance_rows import schema_of  # noqa: PLC0415
+
+    for parts in filter(None, beside):
+        events = merged_schema(events, schema_of(parts).remove_metadata())
+    return events
+
+
 def as_time(value: Any) -> int:
     """A time that a caller gives, as the engine counts it."""
     if isinstance(value, datetime):
@@ -389,7 +427,7 @@ def as_history(
     registrations = registrations_of(query, options)
     if registrations is not None:
         events, options = registered_events(events, registrations), registrations.options
-    detector = Detector.for_host(query, options, driven=False)
+    detector = Detector.for_host(query, options, driven=False, may_keep_totals=True)
     batches = list(event_batches(events, options))
     if not batches and isinstance(events, pa.Table | pa.RecordBatch):
         detector.feed(events)  # tells the columns

@@ -2,7 +2,8 @@
 
 An engine is the running state of one query, or of several together. Relevant events get ordinals as
 they come; chunks keep them whole, `LiveColumns` what kernels read. They are also all of its durable
-state: whoever feeds the live events to an empty engine gets the same one (`restore`).
+state: whoever feeds the live events to an empty engine gets the same one (`restore`). Only running
+totals are more than that (`state_beside_events`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from cepheid.hosts.plain_columns import PlainBatch
 from cepheid.hosts.set_aside import SetAside, event_times
 from cepheid.hosts.store import Chunk, View
 from cepheid.kernels.relevance import RowSelector, is_in_order, select_any_order
-from cepheid.model.errors import LimitExceeded
+from cepheid.model.errors import LimitExceeded, StateError
 from cepheid.model.event_time import MAX_TIME
 from cepheid.planner.match_schema import scalar_type, wider_type
 from cepheid.planner.prepare import Prepared
@@ -160,6 +161,23 @@ class LiveEvents(ABC):
             name: np.concatenate([chunk.lacking(name) for chunk in chunks])
             for name in sorted(names)
         }
+
+    @property
+    def is_told_by_events(self) -> bool:
+        """Whether the live events are all of its state, which replaying brings back."""
+        return True
+
+    def state_beside_events(self) -> list[bytes]:
+        """What live events do not tell of the state, for snapshots; nothing for most engines."""
+        return []
+
+    def expect_beside_events(self, parts: list[bytes]) -> None:
+        """Take what another engine of this kind wrote beside its events, before `restore`."""
+        raise StateError.of(
+            "other-plan",
+            "the snapshot holds running totals, which this plan of the query does not keep",
+            help="restore it with the plan options and the version it was taken with",
+        )
 
     def restore(
         self,

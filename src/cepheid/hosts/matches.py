@@ -183,6 +183,7 @@ class Matches:
         """Event references, matches x variables: the id column's values, or arrival numbers.
 
         Of an iterated variable's events there is a tuple; of a variable that is not bound, None.
+        Where running totals are kept instead of the events, the tuple has the last one alone.
         """
         parts = []
         for piece in self._pieces:
@@ -242,8 +243,7 @@ class Matches:
             if 2 * events.size < of.rows and not (by_content and of.ties):
                 of, events = of.narrowed(events)
                 if isinstance(index, Chains):
-                    rows = np.column_stack([index.rows[:, 0], events])
-                    index = Chains(index.ends, rows, index.delays)
+                    index = index.with_events(events)
                 else:
                     index = events
             if of is not view:  # pieces of one run share their events
@@ -251,7 +251,7 @@ class Matches:
             column = partial(event_column, of, self._form.options)
             fingerprint = self._form.fingerprint
             if isinstance(index, Chains):
-                ids = chain_ids(lanes, index.ends, index.rows, fingerprint)
+                ids = chain_ids(lanes, index, fingerprint)
                 yield self._form.write_chains(of.table, index, ids, column)
             else:
                 ids = match_ids(lanes, index, fingerprint)

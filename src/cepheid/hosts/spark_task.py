@@ -69,6 +69,7 @@ class DetectionTask:
             replace(self.options, lateness=0),
             first_events=first_events,
             driven=self.end is not None,
+            may_keep_totals=True,
         )
         table: pa.Table | None = None
         for table in tables:

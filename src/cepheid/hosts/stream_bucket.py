@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cepheid.hosts import stream_state
+from cepheid.hosts import stream_checkpoint, stream_state
 from cepheid.hosts.header_store import HeaderStore
 from cepheid.hosts.in_process import Detector
 from cepheid.hosts.ingest import EventBatch
@@ -27,7 +27,7 @@ from cepheid.hosts.snapshot import join_events, with_notes, without_notes
 from cepheid.hosts.stream_clock import BEGINNING, StreamClock
 from cepheid.hosts.stream_routing import Routing
 from cepheid.hosts.stream_running import F, Running, Task
-from cepheid.hosts.stream_state import Header, StageState, Store
+from cepheid.hosts.stream_state import Header, Store
 from cepheid.model.options import Options
 from cepheid.planner.compiled_query import CompiledQuery
 
@@ -55,7 +55,7 @@ class StreamTask:
 
     def detector(self, bucket: int, queries: list[Any] | None) -> Detector:
         """A detector for a bucket that has seen nothing."""
-        detector = Detector.for_host(self.query, self.options, driven=True)
+        detector = Detector.for_host(self.query, self.options, driven=True, may_keep_totals=True)
         detector.start(self.schema)
         return detector
 
@@ -243,19 +243,7 @@ class Bucket(Generic[F]):
         ):
             tables = stream_state.read_stage(self._store, header, number)
             assert tables is not None
-            if tables:
-                events, positions = without_notes(join_events(tables))
-            else:
-                empty = pa.RecordBatch.from_pylist([], schema=task.schema)
-                events, positions = EventBatch(empty), np.zeros(0, np.int64)
-            engine.restore(
-                events,
-                positions,
-                watermark=stage.watermark,
-                latest=stage.latest,
-                position=stage.position,
-                horizon=stage.dead_until,
-            )
+            stream_checkpoint.go_on(engine, tables, stage, task.schema)
         if detector.front is not None and header.front is not None:
             detector.front.set_state(header.front)
         return detector
@@ -292,8 +280,7 @@ class Bucket(Generic[F]):
         time_column = self._task.options.end_column
         for number, engine in enumerate(detector.engines):
             if engine.compact():
-                events, positions = engine.live_table()
-                noted = with_notes(events, positions, engine.absent_flags())
+                noted = stream_checkpoint.whole_state(engine)
                 header = stream_state.replace_stage(self._store, header, number, noted, time_column)
         return header
 
@@ -331,15 +318,16 @@ class Bucket(Generic[F]):
                 self._store, header, [segment], horizons[segment.stage], time_column
             )
             is_fresh = False  # the detector would keep the dead events in memory
+        keeps_totals = [not engine.is_told_by_events for engine in engines]
         for number in range(len(engines)):
             # Buckets start their merges at different times: none has to wait for all.
             most = stream_state.MOST_SEGMENTS + self._number % stream_state.MERGED_AT_ONCE
-            run = stream_state.cheapest_run(header, number, most)
+            run = stream_state.cheapest_run(header, number, most, keeps_first=keeps_totals[number])
             if run:
                 header = stream_state.rewrite(
                     self._store, header, run, horizons[number], time_column
                 )
-        stages = tuple(StageState(e.watermark, e.latest, e.position, e.dead_until) for e in engines)
+        stages = tuple(map(stream_checkpoint.state_of, engines))
         front = None if detector.front is None else detector.front.state()
         return replace(header, stages=stages, front=front), is_fresh
 

@@ -202,9 +202,16 @@ def mostly_dead(header: Header, horizons: Sequence[int | None]) -> tuple[Segment
     return tuple(found)
 
 
-def cheapest_run(header: Header, stage: int, most: int = MOST_SEGMENTS) -> tuple[Segment, ...]:
-    """Adjacent segments to merge because there are too many: those with the fewest bytes."""
+def cheapest_run(
+    header: Header, stage: int, most: int = MOST_SEGMENTS, *, keeps_first: bool = False
+) -> tuple[Segment, ...]:
+    """Adjacent segments to merge because there are too many: those with the fewest bytes.
+
+    One with the whole state of its stage is none of them where it tells more than its events.
+    """
     mine = [s for s in header.segments if s.stage == stage]
+    if keeps_first:
+        mine = [s for s in mine if s.first_version > 0]
     if len(mine) <= most:
         return ()
     runs = [mine[i : i + MERGED_AT_ONCE] for i in range(len(mine) - MERGED_AT_ONCE + 1)]

@@ -57,6 +57,11 @@ class LiveSuccessions(LiveEvents):
         """Partial matches that wait for a successor."""
         return self._succession.instances
 
+    @property
+    def nodes(self) -> int:
+        """How many nodes their partial matches have; matches that begin alike share some."""
+        return self._succession.nodes
+
     def next_deadline(self) -> int | None:
         """The earliest watermark that would let a held event in, or a timer's instant."""
         soonest = self._succession.next_instant
@@ -84,6 +89,13 @@ class LiveSuccessions(LiveEvents):
         self._compact_at = max(_WORTH_COMPACTING, 2 * len(rows))
         if 2 * len(rows) > len(needed):
             return False
+        self._keep_rows(needed)
+        self._looked_at = self._live_rows
+        return True
+
+    def _keep_rows(self, needed: np.ndarray) -> None:
+        """Let go of all live events but these; those that stay get new ordinals."""
+        rows = np.flatnonzero(needed)
         before, base = self._live.base, self._ordinal - len(rows)
         names = np.cumsum(needed) - 1 + base
         self._succession.rename_events(names, before)
@@ -97,8 +109,7 @@ class LiveSuccessions(LiveEvents):
                 chunks.append(chunk.only(own, base))
             base += len(own)
         self._chunks = chunks
-        self._live_rows = self._looked_at = len(rows)
-        return True
+        self._live_rows = len(rows)
 
     def _needed_by_key(self, number: int, is_real: bool) -> np.ndarray:
         """Which live events are not older than every instance of their key."""

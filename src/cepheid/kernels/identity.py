@@ -18,6 +18,9 @@ _S27 = np.uint64(27)
 _S31 = np.uint64(31)
 _PRIME = np.uint64(1099511628211)
 
+FIRST_FACTOR, OTHER_FACTOR = _M2, _M1
+"""What the lanes of a match are multiplied with at each of its events."""
+
 
 @njit(cache=True, nogil=True, inline="always")
 def _mix(x):  # type: ignore[no-untyped-def]
@@ -69,6 +72,12 @@ def match_lanes(events, rows, first, second, out):  # type: ignore[no-untyped-de
         out[m, 1] = _mix(b)
 
 
+@njit(cache=True, nogil=True, inline="always")
+def name_of_variable(number):  # type: ignore[no-untyped-def]
+    """What a variable adds to each of its events."""
+    return _mix(np.uint64(number) + _GOLD)
+
+
 @njit(cache=True, nogil=True)
 def chain_lanes(events, ends, rows, first, second, out):  # type: ignore[no-untyped-def]
     """The same for matches of any length: rows [variable, event], those of match m up to ends[m].
@@ -81,12 +90,47 @@ def chain_lanes(events, ends, rows, first, second, out):  # type: ignore[no-unty
         b = second
         for r in range(begin, ends[m]):
             e = np.uint64(rows[r, 1])
-            name = _mix(np.uint64(rows[r, 0]) + _GOLD)
+            name = name_of_variable(rows[r, 0])
             a = a * _M2 + (events[0, e] ^ name)
             b = b * _M1 + (events[1, e] + name)
         begin = ends[m]
         out[m, 0] = _mix(a)
         out[m, 1] = _mix(b)
+
+
+@njit(cache=True, nogil=True)
+def run_lanes(events, ends, rows, counts, runs, first, second, out):  # type: ignore[no-untyped-def]
+    """The same where a row r with counts[r] > 0 stands for a run of so many events.
+
+    What its events would have added is known: runs[r], the polynomial of them alone.
+    """
+    begin = 0
+    for m in range(ends.shape[0]):
+        a = first
+        b = second
+        for r in range(begin, ends[m]):
+            if counts[r] > 0:
+                a = a * _power(_M2, counts[r]) + np.uint64(runs[r, 0])
+                b = b * _power(_M1, counts[r]) + np.uint64(runs[r, 1])
+                continue
+            e = np.uint64(rows[r, 1])
+            name = name_of_variable(rows[r, 0])
+            a = a * _M2 + (events[0, e] ^ name)
+            b = b * _M1 + (events[1, e] + name)
+        begin = ends[m]
+        out[m, 0] = _mix(a)
+        out[m, 1] = _mix(b)
+
+
+@njit(cache=True, nogil=True)
+def _power(factor, times):  # type: ignore[no-untyped-def]
+    result = np.uint64(1)
+    while times > 0:
+        if times & 1:
+            result = result * factor
+        factor = factor * factor
+        times >>= 1
+    return result
 
 
 @njit(cache=True, nogil=True)

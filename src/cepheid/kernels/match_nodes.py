@@ -6,7 +6,7 @@ a successor stand in lists by the hash of their operator and of what they are co
 earliest first, so that an event touches only instances that may want it (SPEC A1.4: "index").
 
 Arrays of int64 with a row each:
-  nodes      [before, variable, event]             before < own number; -1 for none
+  nodes      [before, variable, event, totals]     before < own number; -1 for none
   found      [node, start, length, hash]           what operators found among events of one end
   waiting    [node, end, next, taken, deadline, length, hash, operator]    next also links free rows
   lists      [first, last]                         rows of `waiting`, by hash
@@ -16,6 +16,9 @@ Facts of an event `e` are columns of `facts`: its mask, end and start, then what
 
 A timer adds an instant to a match (SPEC A1.3). Its node names the event before it, and instead of a
 variable how long after the end of that event it is: INSTANT + delay, lower than any variable.
+
+Nodes have totals only where a query keeps runs as running totals (running_totals): there a whole
+run is one node, which names the last event of it. Elsewhere they end with the event.
 """
 
 from __future__ import annotations
@@ -50,6 +53,23 @@ NO_KEY = NULL_INT
 INSTANT = -(2**62)
 NO_INSTANT = INSTANT // 2
 """What stands below this in place of a variable is an instant."""
+
+NODE_WIDTH = 3
+(
+    COUNT,
+    RUN_START,
+    LANE,
+    OTHER_LANE,
+    BEFORE_END,
+    BEFORE_START,
+    BEFORE_RANK,
+    RANK,
+    MEASURES,
+) = range(NODE_WIDTH, NODE_WIDTH + 9)
+"""Columns of totals: how many events a run has (0: it is no run), when it starts, the hash of its
+events, and what tells its place among runs of equal last stamps: the last stamps of the run without
+its last event, and its own rank among those of one end. Measures of attributes come after them.
+"""
 
 ALIVE, USED, FREE = range(3)
 """Counts of waiting rows: that wait, that were ever used, and the first free one."""
@@ -102,6 +122,8 @@ def joined(nodes, count, first, second, shift):  # type: ignore[no-untyped-def]
         variable = nodes[node, 1]
         nodes[place, 1] = variable + shift if variable > NO_INSTANT else variable
         nodes[place, 2] = nodes[node, 2]
+        for total in range(NODE_WIDTH, nodes.shape[1]):
+            nodes[place, total] = nodes[node, total]
         place -= 1
         node = nodes[node, 0]
     return last
@@ -153,7 +175,20 @@ def first_start(nodes, node, facts, base):  # type: ignore[no-untyped-def]
     """The start of a match's first event."""
     while nodes[node, 0] >= 0:
         node = nodes[node, 0]
+    if nodes.shape[1] > NODE_WIDTH and nodes[node, COUNT] > 0:
+        return nodes[node, RUN_START]
     return facts[START, nodes[node, 2] - base]
+
+
+@njit(cache=True, nogil=True)
+def _order_of_runs(nodes, one, other):  # type: ignore[no-untyped-def]
+    """The same for runs kept as totals whose last stamps are equal: what comes before these."""
+    if nodes[one, COUNT] <= 1 or nodes[other, COUNT] <= 1:
+        return (nodes[one, COUNT] <= 1) * 1 - (nodes[other, COUNT] <= 1) * 1
+    for column in (BEFORE_END, BEFORE_START, BEFORE_RANK):
+        if nodes[one, column] != nodes[other, column]:
+            return -1 if nodes[one, column] < nodes[other, column] else 1
+    return 0
 
 
 @njit(cache=True, nogil=True)
@@ -171,6 +206,10 @@ def order_of(nodes, one, other, facts, base):  # type: ignore[no-untyped-def]
             return -1 if end < other_end else 1
         if start != other_start:
             return -1 if start < other_start else 1
+        if nodes.shape[1] > NODE_WIDTH:
+            order = _order_of_runs(nodes, one, other)
+            if order != 0:
+                return order
         one, other = nodes[one, 0], nodes[other, 0]
     if one >= 0:
         return -1
@@ -254,6 +293,8 @@ def write_out(  # type: ignore[no-untyped-def]
                     if nodes[node, 1] > NO_INSTANT:
                         out[place, 0] = nodes[node, 1]
                         out[place, 1] = nodes[node, 2]
+                        for total in range(NODE_WIDTH, nodes.shape[1]):
+                            out[place, total - 1] = nodes[node, total]
                         place -= 1
                     node = nodes[node, 0]
 
@@ -458,6 +499,8 @@ def close_ranks(nodes, count, marks):  # type: ignore[no-untyped-def]
             nodes[kept, 0] = numbers[before] if before >= 0 else -1
             nodes[kept, 1] = nodes[node, 1]
             nodes[kept, 2] = nodes[node, 2]
+            for total in range(NODE_WIDTH, nodes.shape[1]):
+                nodes[kept, total] = nodes[node, total]
             numbers[node] = kept
             kept += 1
     return numbers, kept

@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 
 from cepheid.kernels.compiled import load
+from cepheid.kernels.instances import readmit, write_waiting
 from cepheid.kernels.match_nodes import (
     ALIVE,
     END,
     FREE,
+    MEASURES,
+    NODE_WIDTH,
     WAITING_WIDTH,
     close_ranks,
     first_events,
@@ -22,6 +25,7 @@ from cepheid.kernels.match_nodes import (
     renumber,
     wider,
 )
+from cepheid.kernels.running_totals import MEASURE_WIDTH
 from cepheid.kernels.succession_run import (
     ARRAYS,
     COUNTERS,
@@ -82,8 +86,22 @@ class Touches:
     atoms: np.ndarray
 
 
+@dataclass(frozen=True, slots=True)
+class Instances:
+    """All that waits, as rows of whole numbers (kernels.instances): what replaying cannot tell.
+
+    `nodes` are those of match_nodes, `waiting` has [operator, node, end, deadline, length] in the
+    order of their ends; `witnesses` and `heads` are those of exceptions.
+    """
+
+    nodes: np.ndarray
+    waiting: np.ndarray
+    witnesses: np.ndarray
+    heads: np.ndarray
+
+
 Deliver = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], None]
-"""Takes `ends` (one past each match's last row), rows [variable, event], and each match's root.
+"""Takes `ends` (one past each match's last row), rows [variable, event, totals], and the roots.
 
 Last comes how long after its last event each match ends. They are copies of their own.
 """
@@ -112,10 +130,12 @@ class Succession:
         self._active = np.zeros((operators >> 6) + 1, np.uint64)
         self._groups = np.zeros((operators >> 12) + 1, np.uint64)
         self._visited = np.zeros(operators, np.int64)
-        self._nodes, self._found = _rows(3), _rows(4)
+        measured = shape.measured
+        totals = 0 if measured is None else MEASURES - NODE_WIDTH + MEASURE_WIDTH * measured
+        self._nodes, self._found = _rows(NODE_WIDTH + totals), _rows(4)
         self._waiting, self._witnesses = _rows(WAITING_WIDTH), _rows(5)
         self._lists = np.full((_FIRST_LISTS, 2), -1, np.int64)
-        self._out, self._out_ends = _rows(2), _rows(3)
+        self._out, self._out_ends = _rows(2 + totals), _rows(3)
         self._upkeep_at = _FIRST_UPKEEP
 
     @property
@@ -243,24 +263,71 @@ class Succession:
                     events.base,
                 )
             )
-            for lists in (self._lists, self._queues)
+            for lists in self._all_lists
         )
         kept = keep_witnesses(self._nodes, marks, self._witnesses, self._heads, earliest)
         self._control[WITNESSES] = kept
         numbers, self._control[NODES] = close_ranks(self._nodes, count, marks)
-        for lists in (self._lists, self._queues):
+        for lists in self._all_lists:
             renumber(self._waiting, lists, numbers)
         self._witnesses[:kept, 0] = numbers[self._witnesses[:kept, 0]]
         return earliest
+
+    def instances_now(self, events: Events, now: int) -> Instances:
+        """Copies of all that can still matter after `now`."""
+        self.upkeep(events, now)
+        waiting = np.concatenate(
+            [write_waiting(self._waiting, each, self.instances) for each in self._all_lists]
+        )
+        return Instances(
+            self._nodes[: self._control[NODES]].copy(),
+            waiting[np.argsort(waiting[:, 2], kind="stable")],
+            self._witnesses[: self._control[WITNESSES]].copy(),
+            self._heads.copy(),
+        )
+
+    def go_on_with(self, instances: Instances, events: Events, constants: Constants) -> None:
+        """Wait for what these instances wait for, where nothing has happened yet."""
+        self._nodes = wider(self._nodes, len(instances.nodes))
+        self._nodes[: len(instances.nodes)] = instances.nodes
+        self._control[NODES] = len(instances.nodes)
+        self._witnesses = wider(self._witnesses, len(instances.witnesses))
+        self._witnesses[: len(instances.witnesses)] = instances.witnesses
+        self._control[WITNESSES] = len(instances.witnesses)
+        self._heads[:] = instances.heads
+        self._waiting = wider(self._waiting, len(instances.waiting))
+        while len(instances.waiting) > 2 * len(self._lists):
+            self._lists = more_lists(self._waiting, self._lists)
+        self._control[DUE] = readmit(
+            self._condition,
+            self._table.rows,
+            instances.waiting,
+            self._nodes,
+            events.base,
+            events.facts,
+            events.numbers,
+            self._with_calls(constants),
+            constants.floats,
+            self._waiting,
+            self._lists,
+            self._queues,
+            self._counts,
+        )
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes all partial matches have; `upkeep` gives back those of the others."""
+        return int(self._control[NODES])
+
+    @property
+    def _all_lists(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._lists, self._queues
 
     def first_events(self) -> np.ndarray:
         """The first event of every instance."""
         alive = int(self._counts[ALIVE])
         return np.concatenate(
-            [
-                first_events(self._nodes, self._waiting, lists, alive)
-                for lists in (self._lists, self._queues)
-            ]
+            [first_events(self._nodes, self._waiting, lists, alive) for lists in self._all_lists]
         )
 
     @property

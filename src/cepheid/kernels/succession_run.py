@@ -26,8 +26,10 @@ from __future__ import annotations
 import numpy as np
 from numba import float64, int64, njit, types, uint64
 
+from cepheid.kernels.active_operators import activate, activate_timers, mark, next_active
 from cepheid.kernels.match_nodes import (
     ALIVE,
+    COUNT,
     DEADLINE,
     END,
     ENDED,
@@ -36,6 +38,7 @@ from cepheid.kernels.match_nodes import (
     NEXT,
     NO_KEY,
     NODE,
+    NODE_WIDTH,
     OPERATOR,
     START,
     TAKEN,
@@ -60,6 +63,7 @@ from cepheid.kernels.match_nodes import (
     take_out,
     write_out,
 )
+from cepheid.kernels.running_totals import begin_run, extend_run, rank_runs
 from cepheid.kernels.succession_shape import (
     CAPPED,
     DELAY,
@@ -73,6 +77,7 @@ from cepheid.kernels.succession_shape import (
     KIND,
     MERGE,
     NO_VARIABLE,
+    RANKED,
     REPEAT,
     REPORTS,
     SECOND,
@@ -82,8 +87,8 @@ from cepheid.kernels.succession_shape import (
     STARTS,
     TEST,
     TESTS,
+    TOTALS,
     UNORDERED,
-    USERS,
 )
 
 DONE, UPKEEP, OUTPUT, ROOM = range(4)
@@ -120,54 +125,6 @@ CONDITION = int64(
     int64, int64[:, ::1], int64, int64, int64, int64[:, :], float64[:, :], int64[::1], float64[::1]
 )
 """(call, nodes, m, q, base, facts, numbers, ci, cf): a truth value as 0 or 1, or a hash."""
-
-
-_ONE, _SIX, _TWELVE, _LAST = np.uint64(1), np.uint64(6), np.uint64(12), np.uint64(63)
-_LOW_BIT = np.zeros(64, np.int64)
-_LOW_BIT[[(0x03F79D71B4CB0A89 << n) % 2**64 >> 58 for n in range(64)]] = np.arange(64)
-
-
-@njit(cache=True, nogil=True)
-def activate(operators, users, operator, active, groups):  # type: ignore[no-untyped-def]
-    """Note that the users of an operator have to be visited."""
-    for at in range(operators[operator, USERS], operators[operator + 1, USERS]):
-        _mark(np.uint64(users[at]), active, groups)
-
-
-@njit(cache=True, nogil=True)
-def activate_timers(timers, waiting, queues, now, active, groups):  # type: ignore[no-untyped-def]
-    """Note the timers that have an instant now."""
-    for queue in range(timers.shape[0]):
-        row = queues[queue, 0]
-        if row >= 0 and waiting[row, DEADLINE] == now:
-            _mark(np.uint64(timers[queue]), active, groups)
-
-
-@njit(cache=True, nogil=True)
-def _mark(operator, active, groups):  # type: ignore[no-untyped-def]
-    active[operator >> _SIX] |= _ONE << (operator & _LAST)
-    groups[operator >> _TWELVE] |= _ONE << ((operator >> _SIX) & _LAST)
-
-
-@njit(cache=True, nogil=True)
-def next_active(active, groups):  # type: ignore[no-untyped-def]
-    """The lowest operator that has to be visited, which is done with that; -1 for none."""
-    for group in range(groups.shape[0]):
-        if groups[group] != 0:
-            word = (np.uint64(group) << _SIX) + _lowest(groups[group])
-            operator = (word << _SIX) + _lowest(active[word])
-            active[word] &= active[word] - _ONE
-            if active[word] == 0:
-                groups[group] &= groups[group] - _ONE
-            return np.int64(operator)
-    return np.int64(-1)
-
-
-@njit(cache=True, nogil=True)
-def _lowest(bits):  # type: ignore[no-untyped-def]
-    """The number of the lowest bit that is set: de Bruijn's sequence tells it from its weight."""
-    weight = bits & (~bits + _ONE)
-    return np.uint64(_LOW_BIT[(weight * np.uint64(0x03F79D71B4CB0A89)) >> np.uint64(58)])
 
 
 _TABLE, _LIST, _BITS = int64[:, ::1], int64[::1], uint64[::1]
@@ -287,6 +244,12 @@ def work(  # type: ignore[no-untyped-def]
                     nodes[node_count, 0] = -1
                     nodes[node_count, 1] = operators[leaf, SECOND]
                     nodes[node_count, 2] = event
+                    if operators[leaf, FLAGS] & TOTALS:
+                        told = operators[leaf, EXTRA]
+                        told_to = told + operators[leaf, EXTRAS]
+                        begin_run(nodes, node_count, facts, numbers, base, extra, told, told_to)
+                    elif nodes.shape[1] > NODE_WIDTH:
+                        nodes[node_count, COUNT] = 0
                     found[place, 0] = node_count
                     found[place, 1] = facts[START, event - base]
                     found[place, 2] = 1
@@ -372,7 +335,7 @@ def work(  # type: ignore[no-untyped-def]
                 control[NEEDED + OF_FOUND] = top + more_found
                 control[NEEDED + OF_WAITING] = counts[USED] + more_waiting
                 control[NEEDED + OF_WITNESSES] = control[WITNESSES] + more_witnesses
-                _mark(np.uint64(k), active, groups)
+                mark(np.uint64(k), active, groups)
                 status = ROOM
                 break
             visited[seen] = k
@@ -407,6 +370,8 @@ def work(  # type: ignore[no-untyped-def]
                     nodes[node_count, 0] = m
                     nodes[node_count, 1] = INSTANT + (now - facts[END, nodes[m, 2] - base])
                     nodes[node_count, 2] = nodes[m, 2]
+                    if nodes.shape[1] > NODE_WIDTH:
+                        nodes[node_count, COUNT] = 0
                     found[top, 0] = node_count
                     found[top, 1] = first_start(nodes, m, facts, base)
                     found[top, 2] = waiting[row, LENGTH]
@@ -490,8 +455,16 @@ def work(  # type: ignore[no-untyped-def]
                             if operators[k, TEST] < 0 or condition(
                                 operators[k, TEST], nodes, m, q, base, facts, numbers, ci, cf
                             ):
-                                shift = operators[k, SHIFT]
-                                node_count = joined(nodes, node_count, m, q, shift) + 1
+                                if kind == REPEAT and operators[k, FLAGS] & TOTALS:
+                                    told = operators[second, EXTRA]
+                                    told_to = told + operators[second, EXTRAS]
+                                    extend_run(
+                                        nodes, node_count, m, q, facts, base, extra, told, told_to
+                                    )
+                                    node_count += 1
+                                else:
+                                    shift = operators[k, SHIFT]
+                                    node_count = joined(nodes, node_count, m, q, shift) + 1
                                 found[top, 0] = node_count - 1
                                 found[top, 1] = first_start(nodes, m, facts, base)
                                 found[top, 2] = waiting[row, LENGTH] + 1
@@ -527,6 +500,8 @@ def work(  # type: ignore[no-untyped-def]
                         found[top, 2] = 1
                         top += 1
                 begins, ends = spans[k, 0], top
+                if operators[k, FLAGS] & RANKED:
+                    rank_runs(nodes, found, begins, ends, facts, base)
             for x in range(begins, ends):
                 m = found[x, 0]
                 if operators[k, FLAGS] & CAPPED and found[x, 2] >= most:

@@ -37,11 +37,24 @@ ALWAYS = Condition((), "True")
 
 
 @dataclass(frozen=True, slots=True)
+class Totals:
+    """What is kept of the events of a run (running_totals).
+
+    `lanes` is the first of the two rows of `facts` that hold the events' hashes; `measured` are
+    attributes, as the row of `facts`, or of the table of floats, that holds each.
+    """
+
+    lanes: int
+    measured: tuple[tuple[int, bool], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Leaf:
     """Events that touch atom number `atom`, bound to variable number `variable`."""
 
     atom: int
     variable: int
+    totals: Totals | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +109,11 @@ class Follow:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """All runs of immediate successors; a run is at most `most` long if that is given."""
+    """All runs of immediate successors; a run is at most `most` long if that is given.
+
+    One that `keeps_totals` makes one node of a run, where its operand is a leaf with totals. What
+    it finds has a rank where it `ranks` it: for operators that look for the earliest of runs.
+    """
 
     operand: int
     start: Condition
@@ -106,6 +123,8 @@ class Repeat:
     second_key: Condition
     may_be_unordered: bool
     is_capped: bool
+    keeps_totals: bool = False
+    ranks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +176,12 @@ class SuccessionShape:
     operators: tuple[Operator, ...]
     roots: tuple[int, ...]
 
+    @property
+    def measured(self) -> int | None:
+        """How many attributes the totals of a run measure at most; None without any totals."""
+        kept = [each.totals for each in self.operators if isinstance(each, Leaf)]
+        return max((len(each.measured) for each in kept if each is not None), default=None)
+
 
 # -- as a table, for the kernel -------------------------------------------------------------------
 
@@ -183,7 +208,7 @@ The operators that use this one are users[row[USERS]] to users[next row[USERS]].
 queue's number in the place of a second operand.
 """
 
-UNORDERED, CAPPED, REPORTS, ROOT = 1, 2, 4, 8
+UNORDERED, CAPPED, REPORTS, ROOT, TOTALS, RANKED = 1, 2, 4, 8, 16, 32
 
 NO_VARIABLE = -1
 """In place of a variable: the end of a group of deadlines."""
@@ -264,7 +289,11 @@ class _TableBuilder:
         number = self._number
         match operator:
             case Leaf():
-                return {KIND: LEAF, SECOND: operator.variable}
+                cells = {KIND: LEAF, SECOND: operator.variable}
+                if operator.totals is None:
+                    return cells
+                measured = [n for each in operator.totals.measured for n in each]
+                return cells | self._more([operator.totals.lanes, *measured]) | {FLAGS: TOTALS}
             case Merge():
                 return {KIND: MERGE, **self._merged(operator)}
             case Test():
@@ -305,9 +334,11 @@ class _TableBuilder:
 
     def _waits(self, operator: Follow | Repeat) -> dict[int, int]:
         """The columns of operators whose instances wait."""
-        flags = (UNORDERED if operator.may_be_unordered else 0) | (
-            CAPPED if isinstance(operator, Repeat) and operator.is_capped else 0
-        )
+        flags = UNORDERED if operator.may_be_unordered else 0
+        if isinstance(operator, Repeat):
+            flags |= CAPPED if operator.is_capped else 0
+            flags |= TOTALS if operator.keeps_totals else 0
+            flags |= RANKED if operator.ranks else 0
         return {
             SKIP: self._number(operator.skip),
             TEST: self._number(operator.test),

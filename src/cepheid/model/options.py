@@ -29,7 +29,9 @@ class PlanOptions:
     rules_off: names of the optimiser's rules that are left out. chains: whether plain chains of
     successors have a kernel of their own, or run as other patterns of NEXT do. placement: how a
     workload's queries that no key divides get their nodes: "greedy", "greedy-without-reuse" or
-    "round-robin".
+    "round-robin". running_totals: whether a run of NEXT that only aggregates ask for is kept as
+    totals instead of events: where that is possible (None), never (False), or always: what cannot
+    be kept so is refused (True).
     """
 
     scan: str = "stacks"
@@ -46,6 +48,7 @@ class PlanOptions:
     search: str = "pareto"
     placement: str = "greedy"
     chains: bool = True
+    running_totals: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +216,12 @@ def _check(options: Options) -> None:
                 f"plan option {name}={value!r} is not known",
                 help=f"one of {', '.join(allowed)}",
             )
+    if options.plan.running_totals not in (None, True, False):
+        raise OptionError.of(
+            "bad-plan-option",
+            f"plan option running_totals={options.plan.running_totals!r} is not known",
+            help="one of True, False, None",
+        )
     if options.buckets is not None and not 0 < options.buckets <= _MOST_BUCKETS:
         raise OptionError.of(
             "bad-buckets",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from cepheid.model.undefined import (
     is_value,
 )
 from cepheid.planner.columns import Column
+from cepheid.planner.run_totals import RunValues
 
 _Rows = npt.NDArray[np.int64]
 _EXACT_IN_FLOATS = 2.0**53
@@ -37,6 +38,10 @@ class Elements:
     column: Column | None = None
 
 
+ElementsOf: TypeAlias = Callable[[str, str | None], Elements | RunValues | None]
+"""A variable's events, or its running totals; None for one that is bound once in every match."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Values:
     """The defined values of one attribute and the match each belongs to."""
@@ -51,7 +56,7 @@ def aggregate(
     lookup: Callable[[str, str], Column],
     rows: int,
     variables: tuple[str, ...],
-    elements: Callable[[str, str | None], Elements | None] | None = None,
+    elements: ElementsOf | None = None,
 ) -> Column:
     """One value per match; undefined (count: 0) where no event has a defined value.
 
@@ -61,6 +66,10 @@ def aggregate(
     over = variables if node.variable is None else (node.variable,)
     if node.name is None:
         return _whole(_count_events(over, rows, elements))
+    if node.variable is not None and elements is not None:
+        totals = elements(node.variable, node.name)
+        if isinstance(totals, RunValues):
+            return totals.aggregate(node.function)
     groups = [_defined(variable, node.name, lookup, rows, elements) for variable in over]
     members = np.concatenate([np.empty(0, np.int64), *(group.rows for group in groups)])
     counts = np.bincount(members, minlength=rows).astype(np.int64)
@@ -91,12 +100,15 @@ def _whole(values: _Rows) -> Column:
 def _count_events(
     over: tuple[str, ...],
     rows: int,
-    elements: Callable[[str, str | None], Elements | None] | None,
+    elements: ElementsOf | None,
 ) -> _Rows:
     total = np.zeros(rows, np.int64)
     for variable in over:
         found = elements(variable, None) if elements is not None else None
-        total += 1 if found is None else np.diff(found.offsets)
+        if isinstance(found, RunValues):
+            total += found.events
+        else:
+            total += 1 if found is None else np.diff(found.offsets)
     return total
 
 
@@ -105,13 +117,13 @@ def _defined(
     name: str,
     lookup: Callable[[str, str], Column],
     rows: int,
-    elements: Callable[[str, str | None], Elements | None] | None,
+    elements: ElementsOf | None,
 ) -> _Values:
     found = elements(variable, name) if elements is not None else None
     if found is None:
         column, owners = lookup(variable, name), np.arange(rows, dtype=np.int64)
     else:
-        assert found.column is not None
+        assert isinstance(found, Elements) and found.column is not None
         column = found.column
         owners = np.repeat(np.arange(rows, dtype=np.int64), np.diff(found.offsets))
     if column.strings is not None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cepheid.planner.run_totals import RunTotals
+
 FAILURE = -1
 """The variable of the last event of a chain that tells of a failed detection (SPEC B3, 13)."""
 
@@ -15,11 +17,13 @@ class Chains:
     """Rows [variable, event], match after match; those of match m end before ends[m].
 
     `delays` tell how long after its last event each match ends, where timers make a difference.
+    With `totals` some rows stand for whole runs, and name the last event of each.
     """
 
     ends: np.ndarray
     rows: np.ndarray
     delays: np.ndarray | None = None
+    totals: RunTotals | None = None
 
     def __len__(self) -> int:
         """How many matches."""
@@ -37,16 +41,20 @@ class Chains:
 
     def moved(self, base: int) -> Chains:
         """The same with events counted from `base`."""
-        rows = self.rows.copy()
-        rows[:, 1] -= base
-        return Chains(self.ends, rows, self.delays)
+        return self.with_events(self.rows[:, 1] - base)
+
+    def with_events(self, events: np.ndarray) -> Chains:
+        """The same with other numbers for the events."""
+        rows = np.column_stack([self.rows[:, 0], events])
+        return Chains(self.ends, rows, self.delays, self.totals)
 
     def part(self, begin: int, end: int) -> Chains:
         """Some of the matches."""
         first = int(self.ends[begin - 1]) if begin else 0
         delays = None if self.delays is None else self.delays[begin:end]
-        rows = self.rows[first : int(self.ends[end - 1])]
-        return Chains(self.ends[begin:end] - first, rows, delays)
+        places = slice(first, int(self.ends[end - 1]))
+        totals = None if self.totals is None else self.totals.chosen(places)
+        return Chains(self.ends[begin:end] - first, self.rows[places], delays, totals)
 
     def chosen(self, matches: np.ndarray) -> Chains:
         """Matches by their numbers, in this order."""
@@ -56,7 +64,8 @@ class Chains:
             begins - np.cumsum(lengths) + lengths, lengths
         )
         delays = None if self.delays is None else self.delays[matches]
-        return Chains(np.cumsum(lengths), self.rows[places], delays)
+        totals = None if self.totals is None else self.totals.chosen(places)
+        return Chains(np.cumsum(lengths), self.rows[places], delays, totals)
 
     def last_of(self, variable: int) -> np.ndarray:
         """The last event that each match binds to a variable; -1 for none."""

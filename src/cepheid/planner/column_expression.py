@@ -39,7 +39,7 @@ from cepheid.algebra.expression import (
 )
 from cepheid.model.errors import InternalError
 from cepheid.model.undefined import ABSENT_FLOAT, MAX_INT, MIN_INT, NULL_FLOAT, NULL_INT
-from cepheid.planner.aggregates import Elements, aggregate
+from cepheid.planner.aggregates import ElementsOf, aggregate
 from cepheid.planner.columns import Column, Mask
 from cepheid.planner.operator_types import (
     absent_attribute,
@@ -55,9 +55,6 @@ from cepheid.planner.operator_types import (
 
 Lookup: TypeAlias = Callable[[str, str], Column]
 """The column of (variable, attribute): one row per match, as long as `rows`."""
-
-ElementsOf: TypeAlias = Callable[[str, str | None], Elements | None]
-"""The events of a variable that is iterated or may be unbound; None for one bound once."""
 
 _COMPARE = {
     "=": (np.equal, pc.equal),

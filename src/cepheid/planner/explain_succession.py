@@ -42,6 +42,7 @@ def succession_lines(
         ("key", _key(plan)),
         ("window", _window(plan, prepared)),
         ("state", _state(plan, prepared)),
+        *(("runs", text) for text in _runs(plan, prepared)),
         ("final", f"a match leaves when the watermark has passed {_last(plan)}"),
     ]
     for name, text in rows:
@@ -103,6 +104,19 @@ def _state(plan: SuccessionPlan, prepared: Prepared) -> str:
         return f"instances until their successor comes, at most {most:,}; no window lets them go"
     length = duration_text(plan.window, is_timestamp=prepared.domain.is_timestamp)
     return f"instances until their successor comes or {length} have passed, at most {most:,}"
+
+
+def _runs(plan: SuccessionPlan, prepared: Prepared) -> Iterator[str]:
+    """What is kept of iterations: their events, or totals over them."""
+    if not plan.iterated:
+        return
+    totals = prepared.totals
+    if isinstance(totals, str):
+        yield f"their events are stored: {totals}"
+        return
+    for run in totals.runs:
+        yield f"{run} (workloads store its events)"
+    yield from totals.stored
 
 
 def _operator(node: Pattern, prepared: Prepared) -> Iterator[str]:

@@ -14,11 +14,12 @@ from cepheid.algebra.query import Output
 from cepheid.algebra.typing import infer
 from cepheid.model.errors import DataError
 from cepheid.model.options import Options
-from cepheid.planner.aggregates import Elements
+from cepheid.planner.aggregates import Elements, ElementsOf
 from cepheid.planner.chains import FAILURE, Chains
 from cepheid.planner.column_expression import evaluate_value
 from cepheid.planner.columns import Column, to_arrow
 from cepheid.planner.gathering import gathered, repeated
+from cepheid.planner.run_totals import RunValues
 
 _ARROW = {
     ScalarType.BOOL: pa.bool_(),
@@ -136,6 +137,10 @@ class MatchForm:
             end = _later(end, chains.delays)
         is_failure = chains.rows[chains.ends - 1, 0] == FAILURE
         start = gathered(starts, first)
+        if chains.totals is not None:
+            totals = chains.totals.chosen(chains.begins)
+            is_run = pa.array(totals.counts > 0)
+            start = pc.if_else(is_run, _as_times(totals.starts, start.type), start)
         if is_failure.any():
             start = pc.if_else(pa.array(is_failure), end, start)
         columns += [start, end]
@@ -195,7 +200,7 @@ class MatchForm:
         self,
         matches: int,
         lookup: Callable[[str, str], Column],
-        elements: Callable[[str, str | None], Elements | None] | None,
+        elements: ElementsOf | None,
     ) -> dict[str, pa.Array]:
         assert self.output is not None
         types = self.schema
@@ -224,14 +229,16 @@ class MatchForm:
 
         return lookup
 
-    def _elements(
-        self, chains: Chains, column: Callable[[str], Column]
-    ) -> Callable[[str, str | None], Elements | None]:
-        """All events of a variable, for aggregates."""
+    def _elements(self, chains: Chains, column: Callable[[str], Column]) -> ElementsOf:
+        """All events of a variable, or their totals, for aggregates."""
         number_of = dict(zip(self.variables, self.numbers, strict=True))
+        totals = chains.totals
 
-        def elements(variable: str, name: str | None) -> Elements:
-            offsets, rows = chains.elements(number_of[variable])
+        def elements(variable: str, name: str | None) -> Elements | RunValues:
+            number = number_of[variable]
+            if totals is not None and number in totals.variables:
+                return totals.values(number, name, *chains.places(number), len(chains))
+            offsets, rows = chains.elements(number)
             return Elements(offsets, None if name is None else column(name).take(rows))
 
         return elements
@@ -298,6 +305,13 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
     if column.num_chunks == 1:
         return column.chunk(0)
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def _as_times(times: np.ndarray, kind: pa.DataType) -> pa.Array:
+    """Times as the engine counts them, as values of the time column."""
+    if not pa.types.is_timestamp(kind):
+        return pa.array(times).cast(kind)
+    return pa.array(times).cast(pa.timestamp("us", kind.tz)).cast(kind, safe=False)
 
 
 def _later(start: pa.Array, deadline: int | np.ndarray) -> pa.Array:

@@ -33,10 +33,12 @@ from cepheid.optimizer.next_search import Search
 from cepheid.optimizer.optimizer import Optimised, optimise
 from cepheid.planner.chain_plan import Chain, ChainLayout, chain_of, lay_out_chain
 from cepheid.planner.match_schema import MatchForm, scalar_type
+from cepheid.planner.running_totals import RunningTotals, refuse_storing, running_totals
 from cepheid.planner.sequence_layout import Layout, lay_out
 from cepheid.planner.sequence_plan import Place, SequencePlan, plan_sequence
 from cepheid.planner.succession_layout import SuccessionLayout, lay_out_succession
 from cepheid.planner.succession_plan import SuccessionPlan, is_succession, plan_succession
+from cepheid.planner.totals_layout import lay_out_totals
 from cepheid.statistics.event_statistics import load_statistics
 from cepheid.statistics.next_costs import Mode, NextCosts
 
@@ -67,6 +69,12 @@ class Prepared:
     chain: Chain | str = "it is a sequence"
     """What the kernel of plain chains is told, or the reason why it cannot run the plan."""
 
+    totals: RunningTotals | str = "nothing is iterated"
+    """The runs that need not store their events, or the reason why there are none."""
+
+    keeps_totals: bool = False
+    """Whether this is for an engine that keeps them; others store the events of every run."""
+
     @property
     def is_succession(self) -> bool:
         """Whether the kernels of successors run it."""
@@ -78,10 +86,32 @@ class Prepared:
         known = self.successions.get(asked)
         if known is None:
             assert isinstance(self.plan, SuccessionPlan)
-            known = self.successions[asked] = lay_out_succession(
-                self.plan, lambda name: types.get(name, ScalarType.UNKNOWN)
-            )
+
+            def type_of(name: str) -> ScalarType:
+                return types.get(name, ScalarType.UNKNOWN)
+
+            if self.keeps_totals and isinstance(self.totals, RunningTotals):
+                known = lay_out_totals(self.plan, self.totals, type_of)
+            else:
+                known = lay_out_succession(self.plan, type_of)
+            self.successions[asked] = known
         return known
+
+    def may_keep_totals(self, host_can: bool) -> bool:
+        """Whether runs are kept as totals on a host; refused by name where they must and cannot."""
+        plan = self.plan
+        if isinstance(plan, SuccessionPlan) and plan.iterated and self.options.plan.running_totals:
+            refuse_storing(self.totals, host_can)
+        return host_can and isinstance(self.totals, RunningTotals)
+
+    def keeping_totals(self) -> Prepared:
+        """The same for an engine that keeps running totals: it reads what these measure, too."""
+        assert isinstance(self.totals, RunningTotals)
+        needed = tuple(sorted({*self.needed_columns, *self.totals.attributes}))
+        types = {f.name: scalar_type(f.type) for f in self.form.events if f.name in needed}
+        return replace(
+            self, keeps_totals=True, needed_columns=needed, column_types=types, successions={}
+        )
 
     def chain_layout(self, types: Mapping[str, ScalarType]) -> ChainLayout:
         """How a plain chain runs over columns of these types."""
@@ -199,7 +229,8 @@ def _prepare(
     lateness = lateness_of(options, domain)
     prepared = Prepared(bound, optimised, plan, form, options, domain, lateness, needed, found)
     if isinstance(plan, SuccessionPlan):
-        return replace(prepared, chain=chain_of(plan, options))
+        totals = running_totals(plan, bound.output, options, events, types)
+        return replace(prepared, chain=chain_of(plan, options), totals=totals)
     return prepared
 
 

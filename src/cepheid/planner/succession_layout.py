@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from cepheid.algebra.expression import (
     Apart,
@@ -41,6 +41,7 @@ from cepheid.kernels.succession_shape import (
 )
 from cepheid.planner.dispatch import Dispatcher
 from cepheid.planner.kernel_expression import StringConstant
+from cepheid.planner.run_totals import Measure
 from cepheid.planner.succession_conditions import Conditions
 from cepheid.planner.succession_plan import (
     SuccessionPlan,
@@ -60,6 +61,7 @@ class SuccessionLayout:
     kernel. Variables are numbered in the order of the components; a match names them by number.
     `columns` are the whole numbers (with the codes of strings), then the floats. With a
     `dispatcher` there is no mask: what stands for it is the dispatcher's number of a row's type.
+    `kept_runs` are the variables whose runs are totals, `measures` what these tell (totals_layout).
     """
 
     plan: SuccessionPlan
@@ -77,13 +79,15 @@ class SuccessionLayout:
     key_kinds: tuple[ScalarType, ...] = ()
     bit_keys: tuple[tuple[int, int], ...] = ()
     dispatcher: Dispatcher | None = None
+    kept_runs: frozenset[int] = frozenset()
+    measures: Mapping[tuple[int, str], Measure] = field(default_factory=dict)
 
 
 def lay_out_succession(
     plan: SuccessionPlan, type_of_column: Callable[[str], ScalarType]
 ) -> SuccessionLayout:
     """Number variables and columns, write the conditions."""
-    return _OneQuery(plan, type_of_column).build()
+    return OneQuery(plan, type_of_column).build()
 
 
 class OperatorBuilder(ABC):
@@ -282,7 +286,7 @@ def _looser(
     )
 
 
-class _OneQuery(OperatorBuilder):
+class OneQuery(OperatorBuilder):
     """All operators of one plan, whose variables have one number each everywhere."""
 
     def __init__(self, plan: SuccessionPlan, type_of_column: Callable[[str], ScalarType]) -> None:
@@ -292,6 +296,7 @@ class _OneQuery(OperatorBuilder):
         self._bit_tests: list[tuple[int, str, Expression]] = []
 
     def build(self) -> SuccessionLayout:
+        """All operators, and the bits of masks that stand for components."""
         root = self.operator(self._plan.pattern)
         bits: dict[str, int] = {}
         of_any = 0
@@ -313,13 +318,16 @@ class _OneQuery(OperatorBuilder):
         )
 
     def numbers(self, node: Pattern) -> Mapping[str, int]:
+        """The numbers of the components."""
         return {name: self._numbers[name] for name in bound_variables(node)}
 
     def atom(self, node: Atom) -> int:
+        """The bit of its component."""
         bit = self._numbers[node.variable]
         self._bit_tests += [(bit, node.variable, test) for test in conjuncts(node.predicate)]
         return bit
 
     def reports(self, node: Except) -> bool:
+        """Whether it is the whole pattern, and was asked to."""
         # Only a query's own failures come out of it: what reads a failure fails itself.
         return node.report_failures and node is self._plan.pattern

@@ -67,6 +67,8 @@ def plan_workload(
     together: dict[_Kind, list[tuple[Member, tuple[Prepared, ...]]]] = {}
     for member in members:
         stages = prepared_stages(member.query, options, events, open_schema=open_schema)
+        for stage in stages:
+            stage.may_keep_totals(host_can=False)
         kind = _kind_of(member, stages, types)
         together.setdefault(kind, []).append((member, stages))
     return tuple(
