@@ -14,7 +14,7 @@ from cepheid.hosts.event_identity import chain_ids, event_lanes, match_ids
 from cepheid.hosts.match_columns import event_column
 from cepheid.hosts.plain_types import python_rows
 from cepheid.hosts.store import View
-from cepheid.kernels.expand import expand_columns, expand_groups
+from cepheid.kernels.expand import expand_columns, expand_groups, expand_named
 from cepheid.kernels.memory import room
 from cepheid.kernels.sequence_shape import SequenceShape
 from cepheid.model.errors import LimitExceeded
@@ -132,6 +132,16 @@ class Piece:
                 return flat_rows(later, p.start, p.count, listed)
         return name(self.rows)
 
+    def arrival_numbers(self) -> np.ndarray:
+        """The matches with arrival numbers in place of ordinals."""
+        p, view = self.part, self.view
+        if not isinstance(p, Groups) or not view.is_worth_a_table(p.later.size):
+            return self.named(view.positions_of)
+        out = room(len(p), len(p.later) + 1)
+        listed = view.positions_of(p.listed)
+        expand_named(p.later, p.start, p.count, listed, view.base, view.positions, out)
+        return out
+
 
 def _index(part: Flat | Groups, base: int) -> np.ndarray:
     if isinstance(part, Flat):
@@ -188,11 +198,13 @@ class Matches:
         parts = []
         for piece in self._pieces:
             id = self._form.options.id
-            name = piece.view.positions_of if id is None else piece.view.ids_of(id)
             if isinstance(piece.part, Chains):
+                name = piece.view.positions_of if id is None else piece.view.ids_of(id)
                 parts.append(self._form.chain_ids(piece.part, name))
+            elif id is None:
+                parts.append(piece.arrival_numbers())
             else:
-                parts.append(piece.named(name))
+                parts.append(piece.named(piece.view.ids_of(id)))
         if len(parts) == 1:
             return parts[0]
         return (

@@ -138,6 +138,8 @@ def time_numbers(
     column: pa.Array, name: str, *, check_range: bool = True
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """A column of times as int64, and the rows without a usable one; `name` is for messages."""
+    if isinstance(column, pa.Int64Array) and not (check_range or column.null_count):
+        return np.asarray(column), None  # as most often
     kind = column.type
     if pa.types.is_timestamp(kind):
         if kind.unit != "us":

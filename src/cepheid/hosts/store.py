@@ -141,6 +141,8 @@ class Chunk:
         """Let go of the rows that do not matter, once the chunk has to stay for a while."""
         if self._selected is not None:
             self._batch = self._batch.take(pa.array(self._selected))
+            # Arrays of their own: places may be part of a much larger one.
+            self._positions, self._times = self.positions, self.times
             self._selected = None
 
 
@@ -186,12 +188,15 @@ class View:
             begin, base = begin + len(chunk), base + len(own)
         return View(chunks), (np.cumsum(used) - 1)[rows]
 
+    def is_worth_a_table(self, rows: int) -> bool:
+        """Whether so many are looked up that it pays to put the chunks' numbers together first."""
+        return self._positions is not None or len(self.chunks) * rows > self.rows
+
     def positions_of(self, ordinals: np.ndarray) -> np.ndarray:
         """The arrival numbers of some rows."""
         out = room(ordinals.size)
         flat = ordinals.reshape(-1)
-        # Few are looked up in the chunks as they are; for many it pays to put these together.
-        if len(self.chunks) * len(flat) > self.rows:
+        if self.is_worth_a_table(len(flat)):
             named(flat, self.base, self.positions, out)
         else:
             for chunk in self.chunks:

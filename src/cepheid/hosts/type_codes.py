@@ -44,7 +44,7 @@ class TypeCodes:
         `some_unnamed` says whether a row has no type.
         """
         self.some_unnamed = column.null_count > 0
-        if pa.types.is_dictionary(column.type):
+        if isinstance(column, pa.DictionaryArray):
             if column.dictionary.null_count == 0:
                 return self._read_dictionary(column)
             column = column.dictionary_decode()

@@ -44,6 +44,32 @@ def expand_groups(later, start, count, listed, out):  # type: ignore[no-untyped-
 
 
 @njit(cache=True, nogil=True)
+def expand_named(later, start, count, listed, base, names, out):  # type: ignore[no-untyped-def]
+    """As expand_groups, with names[ordinal - base] in place of ordinals after the first."""
+    width = later.shape[0]
+    row = np.uint64(0)
+    one = np.uint64(1)
+    for g in range(later.shape[1]):
+        begin, end = np.uint64(start[g]), np.uint64(start[g] + count[g])
+        if width == 2:
+            second = names[np.uint64(later[0, g] - base)]
+            third = names[np.uint64(later[1, g] - base)]
+            while begin < end:
+                out[row, 0] = listed[begin]
+                out[row, 1] = second
+                out[row, 2] = third
+                row += one
+                begin += one
+        else:
+            while begin < end:
+                out[row, 0] = listed[begin]
+                for s in range(width):
+                    out[row, 1 + s] = names[np.uint64(later[s, g] - base)]
+                row += one
+                begin += one
+
+
+@njit(cache=True, nogil=True)
 def expand_columns(later, start, count, listed, base, out):  # type: ignore[no-untyped-def]
     """The same with a row of `out` for each variable; from all numbers `base` is taken off."""
     width = later.shape[0]

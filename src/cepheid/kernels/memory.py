@@ -22,10 +22,3 @@ def room(*shape: int, dtype: Any = np.int64) -> np.ndarray:
     if size < _SMALL:
         return np.empty(shape, dtype)
     return np.frombuffer(pa.allocate_buffer(size), dtype).reshape(shape)
-
-
-def copied(values: np.ndarray) -> np.ndarray:
-    """A copy of a flat array."""
-    out = room(len(values), dtype=values.dtype)
-    out[:] = values
-    return out

@@ -1,6 +1,6 @@
 """The relevant rows of a batch whose columns can be read as they are: in order, one pass.
 
-Each block of rows is small enough to stay in the first-level cache while it is looked through. Rows
+A block of rows and the next one, which comes in meanwhile, fit the first-level cache. Rows
 in order of time and, if there is a key, with keys close to each other: at the first block that is
 not like that it stops.
 """
@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from cepheid.kernels.memory import copied
+from cepheid.kernels.memory import room
 from cepheid.kernels.processor import lowest_bit, prefetch
 
-_BLOCK = 2048
+_BLOCK = 512
 _U = np.uint64
 _EIGHT_FLAGS = np.uint64(0x0102040810204080)
 
@@ -90,7 +90,7 @@ class PlainRows:
     def __init__(self) -> None:
         """No scratch space yet."""
         self._flags = np.zeros(_BLOCK, np.uint8)
-        self._room = np.zeros((4, 0), np.int64)
+        self._room = np.zeros((3, 0), np.int64)
 
     def select(
         self,
@@ -109,12 +109,13 @@ class PlainRows:
         """
         rows = len(types)
         if self._room.shape[1] < rows:
-            self._room = np.zeros((4, rows), np.int64)
-        selected, mask, moments, codes = self._room
+            self._room = np.zeros((3, rows), np.int64)
+        mask, moments, codes = self._room
+        selected = room(rows)
         if not len(keys):
             codes[:rows] = 0
         taken, count = _select(
             types, bits, wanted, times, latest, keys, *close, self._flags, selected, mask, moments,
             codes,
         )  # fmt: skip
-        return taken, copied(selected[:count]), mask[:count], moments[:count], codes[:count]
+        return taken, selected[:count], mask[:count], moments[:count], codes[:count]

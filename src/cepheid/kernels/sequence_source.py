@@ -31,7 +31,7 @@ from cepheid.kernels.sequence_text import (
     save_control,
 )
 
-BLOCK = 256
+BLOCK = 64
 """Rows of a block at most."""
 
 

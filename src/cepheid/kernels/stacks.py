@@ -161,12 +161,12 @@ class Stacks:
             self._output = self._fresh_output()
             self._kernel.set(self._output)
             return
-        kept = {name: out[name][:filled].copy() for name in out if name != "later"}
         if self.shape.factorised:
-            kept |= {
-                "later": out["later"][:, :filled].copy(),
-                "listed": out["listed"][:listed].copy(),
-            }
+            kept = {name: out[name][:filled].copy() for name in ("out_from", "out_count")}
+            kept["later"] = out["later"][:, :filled].copy()
+            kept["listed"] = out["listed"][:listed].copy()
+        else:
+            kept = {name: values[:filled] for name, values in out.items()}  # copied into rows
         deliver(kept, filled, listed)
 
     def _grow(self, state: int) -> None:
