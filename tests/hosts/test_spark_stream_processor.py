@@ -11,6 +11,7 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 from cepheid.hosts.prepared_program import prepare_program
 from cepheid.hosts.snapshot import read_table
 from cepheid.hosts.spark_packing import REASON
+from cepheid.hosts.spark_stream_output import PackedOutput
 from cepheid.hosts.spark_stream_processor import DetectionProcessor
 from cepheid.hosts.stream_bucket import StreamTask
 from cepheid.hosts.stream_clock import StreamClock
@@ -28,7 +29,7 @@ def operator_of(query: str, **options: Any) -> TwsTester:
     form = prepare_program(compiled, given, SCHEMA).form
     task = StreamTask(compiled, given, SCHEMA, CLOCK, Routing(4, None), "fingerprint", query)
     return TwsTester(
-        DetectionProcessor(task, form.schema),
+        DetectionProcessor(task, PackedOutput(form.schema, SCHEMA if given.late_output else None)),
         timeMode="EventTime",
         eventTimeExtractor=lambda _: 2**62,  # the guard column: no row is late to Spark
     )

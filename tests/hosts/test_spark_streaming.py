@@ -19,6 +19,8 @@ import pytest
 
 import cepheid
 from cepheid.hosts.spark import explain_spark
+from cepheid.hosts.spark_stream_output import FlatOutput
+from cepheid.hosts.spark_types import plain_schema
 from cepheid.model.errors import OptionError, PerformanceWarning
 
 if TYPE_CHECKING:
@@ -327,6 +329,58 @@ def test_columns_of_every_kind_come_back_as_they_were(spark: SparkSession, tmp_p
         )
         found = Streamed(matches, tmp_path / "checkpoint", tmp_path / "out")
     table = cepheid.detect(pa.Table.from_pylist(rows, schema=schema), query, time="at.time")
+    assert len(table) > 20
+    assert by_id(found.rows) == by_id(table.to_pylist())
+
+
+def test_plain_columns_come_back_as_they_were(spark: SparkSession, tmp_path: Path) -> None:
+    """Without a step in Python; of a union, one side is not bound."""
+    schema = pa.schema(
+        [
+            ("type", pa.string()),
+            ("ts", pa.timestamp("us", "UTC")),
+            ("key", pa.int32()),
+            ("a.large", pa.int64()),
+            ("small", pa.int8()),
+            ("part", pa.float64()),
+            ("text", pa.string()),
+            ("flag", pa.bool_()),
+            ("seen", pa.timestamp("us", "UTC")),
+        ]
+    )
+    r = random.Random(7)
+    start = datetime(2026, 3, 29, tzinfo=UTC)
+    rows = [
+        {
+            "type": r.choice("ABC"),
+            "ts": start + timedelta(minutes=number, microseconds=number),
+            "key": r.randint(0, 2),
+            "a.large": r.choice((None, 2**53 + 1, -(2**62))),
+            "small": r.choice((None, -128, 127)),
+            "part": r.choice((None, 0.1, -0.0, float("inf"))),
+            "text": r.choice((None, "", "é")),
+            "flag": r.choice((None, True, False)),
+            "seen": r.choice((None, datetime(1900, 1, 1, tzinfo=UTC))),
+        }
+        for number in range(90)
+    ]
+    rows[-1]["type"] = "C"  # the watermark passes all others
+    query = "SELECT * FROM A x | B y"
+    files = Files(tmp_path / "in", schema)
+    for part in cut(rows, 40):
+        files.add(part)
+    events = files.stream(
+        spark,
+        "type string, ts timestamp, key int, `a.large` long, small byte, part double, text string,"
+        "flag boolean, seen timestamp",
+    )
+    assert FlatOutput.suits(plain_schema(cepheid.Detector(query).feed(rows).form.schema))
+    with time_zone(spark, "America/New_York"):
+        with pytest.warns(PerformanceWarning, match="one task"):
+            matches = cepheid.detect(events, query)
+        found = Streamed(matches, tmp_path / "checkpoint", tmp_path / "out")
+    table = cepheid.detect(pa.Table.from_pylist(rows, schema=schema), query)
+    assert len({row["y"] is None for row in table.to_pylist()}) == 2
     assert len(table) > 20
     assert by_id(found.rows) == by_id(table.to_pylist())
 

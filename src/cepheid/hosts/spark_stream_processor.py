@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Generic
 
 import pandas as pd
-import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import (
     ExpiredTimerInfo,
     MapState,
@@ -17,28 +16,17 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
-from cepheid.hosts.plain_types import fit
-from cepheid.hosts.spark_packing import REASON, open_pack, pack_table
-from cepheid.hosts.stream_bucket import KEPT, Arrival, Bucket, Step
+from cepheid.hosts.spark_packing import open_pack
+from cepheid.hosts.spark_stream_output import StreamOutput
+from cepheid.hosts.stream_bucket import KEPT, Arrival, Bucket
 from cepheid.hosts.stream_running import F, Task
 from cepheid.model.errors import StateError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_MATCHES_PER_PACK = 1 << 16
 _DATA = StructType([StructField("data", BinaryType())])
 _NUMBER = StructType([StructField("number", LongType())])
-
-STEP_SCHEMA = StructType(
-    [
-        StructField("matched", LongType()),
-        StructField("late", LongType()),
-        StructField("quarantined", LongType()),
-        StructField("matches", BinaryType()),
-        StructField("aside", BinaryType()),
-    ]
-)
 
 
 class SparkStore:
@@ -79,12 +67,12 @@ class SparkStore:
 
 
 class DetectionProcessor(StatefulProcessor, Generic[F]):
-    """Detects in every bucket; rows in and out are packs (see spark_packing)."""
+    """Detects in every bucket; rows in are packs (see spark_packing)."""
 
-    def __init__(self, task: Task[F], matches: pa.Schema) -> None:
-        """`matches` is the schema of matches on Spark."""
+    def __init__(self, task: Task[F], output: StreamOutput) -> None:
+        """`output` makes rows of what is found."""
         self._task = task
-        self._matches = matches
+        self._output = output
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Name the state variables."""
@@ -139,30 +127,4 @@ class DetectionProcessor(StatefulProcessor, Generic[F]):
             self._handle.deleteTimer(step.timer_to_delete)
         if step.timer_to_register is not None:
             self._handle.registerTimer(step.timer_to_register)
-        yield from self._frames(step)
-
-    def _frames(self, step: Step[F]) -> Iterator[pd.DataFrame]:
-        late, quarantined = len(step.late), len(step.quarantined)
-        if late or quarantined:
-            yield _frame(0, late, quarantined, None, self._aside(step))
-        for table in step.matches.tables(_MATCHES_PER_PACK):
-            yield _frame(len(table), 0, 0, pack_table(fit(table, self._matches)), None)
-
-    def _aside(self, step: Step[F]) -> bytes | None:
-        if not self._task.options.late_output:
-            return None
-        parts = []
-        if len(step.late):
-            reason = pa.repeat("before the watermark", len(step.late))
-            parts.append(step.late.append_column(REASON, reason))
-        if len(step.quarantined):
-            parts.append(step.quarantined)
-        return pack_table(pa.concat_tables(parts, promote_options="permissive"))
-
-
-def _frame(
-    matched: int, late: int, quarantined: int, matches: bytes | None, aside: bytes | None
-) -> pd.DataFrame:
-    return pd.DataFrame(
-        [(matched, late, quarantined, matches, aside)], columns=STEP_SCHEMA.fieldNames()
-    )
+        yield from self._output.frames(step)

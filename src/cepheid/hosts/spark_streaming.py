@@ -1,7 +1,7 @@
 """The Spark Structured Streaming host: matches of a live stream, exactly once per checkpoint.
 
 The road of an event: watermark -> filter and project -> packed by bucket -> shuffle -> the stateful
-operator that holds the buckets' detectors -> matches, unpacked. All of a program runs in the one
+operator that holds the buckets' detectors -> matches. All of a program runs in the one
 operator. The set of matches depends on the events alone; an event that comes later than the allowed
 lateness is counted, and delivered on demand, never lost.
 """
@@ -21,11 +21,12 @@ from pyspark.sql import functions as sf
 from cepheid.hosts.prepared_program import PreparedProgram, prepare_program
 from cepheid.hosts.spark_batch import refuse_arrival_order
 from cepheid.hosts.spark_filter import EventTests
-from cepheid.hosts.spark_packing import EVERYWHERE, PACK_SCHEMA, ROUTE, Packing, Unpacking
+from cepheid.hosts.spark_packing import EVERYWHERE, PACK_SCHEMA, ROUTE, Packing
 from cepheid.hosts.spark_routes import route_column
 from cepheid.hosts.spark_session import check_packages
-from cepheid.hosts.spark_stream_processor import STEP_SCHEMA, DetectionProcessor
-from cepheid.hosts.spark_types import arrow_schema, plain_schema, spark_schema
+from cepheid.hosts.spark_stream_output import stream_output
+from cepheid.hosts.spark_stream_processor import DetectionProcessor
+from cepheid.hosts.spark_types import arrow_schema, plain_schema
 from cepheid.hosts.spark_watermark import is_bad, unmarked, with_guard, with_watermark
 from cepheid.hosts.stream_bucket import StreamTask
 from cepheid.hosts.stream_clock import StreamClock
@@ -70,23 +71,16 @@ class StreamPlan:
         )
         packing = Packing(self.routing.stray_bucket, self.own)
         packed = self._routed(f"{metric}_input").mapInArrow(packing.pack, PACK_SCHEMA)
+        aside = plain_schema(self.own) if self.options.late_output else None
+        output = stream_output(form, aside)
         found = (
             with_guard(packed)
             .groupBy("bucket")
             .transformWithStateInPandas(
-                DetectionProcessor(task, form), STEP_SCHEMA, "append", "EventTime"
+                DetectionProcessor(task, output), output.schema, "append", "EventTime"
             )
         )
-        counts = [
-            sf.coalesce(sf.sum(name), sf.lit(0)).alias(name)
-            for name in ("matched", "late", "quarantined")
-        ]
-        rows = self._row_schema(form)
-        return (
-            found.observe(metric, *counts)
-            .select("matches", "aside")
-            .mapInArrow(Unpacking(rows).unpack, spark_schema(rows))
-        )
+        return output.matches(found, metric)
 
     def explain(self) -> str:
         """How the detection runs, for people."""
@@ -124,12 +118,6 @@ class StreamPlan:
             undefined = sf.count_if(sf.col(ROUTE).isNull()).alias("null_keys")
             return routed.observe(metric, undefined).filter(sf.col(ROUTE).isNotNull())
         return routed
-
-    def _row_schema(self, form: pa.Schema) -> pa.Schema:
-        if not self.options.late_output:
-            return form
-        event = pa.struct(list(plain_schema(self.own)))
-        return pa.schema([*form, pa.field("late", event), pa.field("reason", pa.string())])
 
 
 def detect_stream(events: DataFrame, query: CompiledQuery, options: Options) -> DataFrame:

@@ -19,11 +19,12 @@ from cepheid.hosts.found import Found
 from cepheid.hosts.match_union import union_schema
 from cepheid.hosts.spark_batch import refuse_arrival_order
 from cepheid.hosts.spark_filter import EventTests
-from cepheid.hosts.spark_packing import LANE, PACK_SCHEMA, ROUTE, LanePacking, Packing, Unpacking
+from cepheid.hosts.spark_packing import LANE, PACK_SCHEMA, ROUTE, LanePacking, Packing
 from cepheid.hosts.spark_session import check_packages
-from cepheid.hosts.spark_stream_processor import STEP_SCHEMA, DetectionProcessor
+from cepheid.hosts.spark_stream_output import stream_output
+from cepheid.hosts.spark_stream_processor import DetectionProcessor
 from cepheid.hosts.spark_streaming import require_state_store
-from cepheid.hosts.spark_types import arrow_schema, plain_schema, spark_schema
+from cepheid.hosts.spark_types import arrow_schema, plain_schema
 from cepheid.hosts.spark_watermark import is_bad, unmarked, with_guard, with_watermark
 from cepheid.hosts.spark_workload import routed_copies
 from cepheid.hosts.spark_workload_control import WorkloadControl
@@ -69,25 +70,15 @@ class WorkloadStreamPlan:
         packed = self._routed().mapInArrow(packing.pack, PACK_SCHEMA)
         if self.control is not None:
             packed = packed.unionAll(self.control.packs(self.marked.sparkSession, lanes))
-        processor: DetectionProcessor[Found] = DetectionProcessor(task, form)
+        aside = plain_schema(self.schema) if self.options.late_output else None
+        output = stream_output(form, aside)
+        processor: DetectionProcessor[Found] = DetectionProcessor(task, output)
         found = (
             with_guard(packed)
             .groupBy("bucket")
-            .transformWithStateInPandas(processor, STEP_SCHEMA, "append", "EventTime")
+            .transformWithStateInPandas(processor, output.schema, "append", "EventTime")
         )
-        counts = [
-            sf.coalesce(sf.sum(name), sf.lit(0)).alias(name)
-            for name in ("matched", "late", "quarantined")
-        ]
-        rows = form
-        if self.options.late_output:
-            event = pa.struct(list(plain_schema(self.schema)))
-            rows = pa.schema([*form, pa.field("late", event), pa.field("reason", pa.string())])
-        return (
-            found.observe(f"cepheid_workload_{run[:8]}", *counts)
-            .select("matches", "aside")
-            .mapInArrow(Unpacking(rows).unpack, spark_schema(rows))
-        )
+        return output.matches(found, f"cepheid_workload_{run[:8]}")
 
     def _routed(self) -> DataFrame:
         """The events that matter, once for each lane; bad ones go with the first."""
