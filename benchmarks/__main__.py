@@ -20,6 +20,7 @@ BENCHMARKS = (
     "first_result",
     "compile_once",
     "spark_hosts",
+    "placement",
     *FIGURES,
 )
 CLAIMS = "claims"

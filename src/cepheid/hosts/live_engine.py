@@ -205,6 +205,10 @@ class LiveEvents(ABC):
             self._add(batch, everything, codes, times, positions, events.lacks, events.open_schema)
             self._replay_restored()
         self.position = position
+        self._end_restore()
+
+    def _end_restore(self) -> None:  # noqa: B027 (most have nothing left to do)
+        """Whatever is left to do once the live events are there."""
 
     def catch_up(self, events: EventBatch | None, watermark: int) -> None:
         """See events, and time pass, whose matches left long ago."""

@@ -124,27 +124,9 @@ class SharedSequenceEngine(LiveEvents):
             return None
         return int(self._live.take("t", self._held).min()) + 1
 
-    def restore(
-        self,
-        events: EventBatch,
-        positions: np.ndarray,
-        *,
-        watermark: int,
-        latest: int,
-        position: int,
-        horizon: int = BEGINNING,
-    ) -> None:
-        """Become the engine that had these live events; nothing it had delivered comes again."""
-        super().restore(
-            events,
-            positions,
-            watermark=watermark,
-            latest=latest,
-            position=position,
-            horizon=horizon,
-        )
+    def _end_restore(self) -> None:
         if self._apart:  # an event without its key is among them
-            self._time_before = (watermark, latest, position)
+            self._time_before = (self.watermark, self.latest, self.position)
             self._leave_key()
 
     # -- building up ----------------------------------------------------------------------------

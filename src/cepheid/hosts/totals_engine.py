@@ -12,9 +12,8 @@ import numpy as np
 
 from cepheid.algebra.expression import ScalarType
 from cepheid.hosts.event_identity import event_contents, event_lanes
-from cepheid.hosts.ingest import EventBatch
 from cepheid.hosts.instance_rows import InstanceRows, plan_digest
-from cepheid.hosts.live_engine import BEGINNING, LiveEngine
+from cepheid.hosts.live_engine import LiveEngine
 from cepheid.hosts.live_facts import LiveFacts
 from cepheid.hosts.matches import Piece
 from cepheid.hosts.store import View
@@ -134,25 +133,7 @@ class TotalsEngine(LiveSuccessions, LiveEngine):
         self._restored = rows
         self._start_over()
 
-    def restore(
-        self,
-        events: EventBatch,
-        positions: np.ndarray,
-        *,
-        watermark: int,
-        latest: int,
-        position: int,
-        horizon: int = BEGINNING,
-    ) -> None:
-        """Become the engine that had these live events, and the instances that were told of."""
-        super().restore(
-            events,
-            positions,
-            watermark=watermark,
-            latest=latest,
-            position=position,
-            horizon=horizon,
-        )
+    def _end_restore(self) -> None:
         self._restored = None  # without events there are no instances either
 
     @property

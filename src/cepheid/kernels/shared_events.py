@@ -57,6 +57,15 @@ class Rows:
     first: int
     numbered: np.ndarray
 
+    @property
+    def arguments(
+        self,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int, np.ndarray]:
+        """All of it, in the order in which both kernels take it."""
+        return (
+            self.pair_rows, self.pair_atoms, self.times, self.keys, self.first, self.numbered
+        )  # fmt: skip
+
 
 Deliver = Callable[[np.ndarray], None]
 """Takes a row for each match, the query and then its events; a copy of its own."""
@@ -71,11 +80,6 @@ class SharedEvents:
         self._kept: _Rings | _Links = _Rings(table)
         self._out = np.empty((_FIRST_OUTPUT, table.longest + 1), np.int64)
         self.counters = np.zeros(3, np.int64)
-
-    @property
-    def has_rings(self) -> bool:
-        """Whether every atom and key has a ring of its own."""
-        return isinstance(self._kept, _Rings)
 
     def run(self, rows: Rows, *, safe: int, emit: bool, deliver: Deliver) -> None:
         """Take events; no event before `safe` comes after them."""
@@ -120,12 +124,7 @@ class _Rings:
         table = self._table
         stopped: tuple[int, int] = shared_sequences.run(
             begin,
-            rows.pair_rows,
-            rows.pair_atoms,
-            rows.times,
-            rows.keys,
-            rows.first,
-            rows.numbered,
+            *rows.arguments,
             emit,
             safe,
             table.atoms,
@@ -197,12 +196,7 @@ class _Links:
         table = self._table
         stopped: tuple[int, int] = shared_links.run(
             begin,
-            rows.pair_rows,
-            rows.pair_atoms,
-            rows.times,
-            rows.keys,
-            rows.first,
-            rows.numbered,
+            *rows.arguments,
             emit,
             safe,
             self._reach,
