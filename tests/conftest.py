@@ -14,6 +14,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from cepheid.hosts.spark_session import local_session
+from tests.quick_compiling import remember_operations
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,6 +23,8 @@ IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 
 # Spark's JVMs live for a minute or two here: they save more by compiling less than they lose.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+remember_operations()
 
 # Compiling a kernel on first use takes seconds, so single examples have no deadline.
 hypothesis.settings.register_profile("default", deadline=None)

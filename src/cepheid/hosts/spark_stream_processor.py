@@ -1,85 +1,48 @@
-"""The stateful operator of a streaming query: Spark's side of `stream_bucket`."""
+"""The stateful operator of a streaming query: Spark's side of `stream_bucket`.
+
+Where a query starts Spark has the processor name its state variables, in a process of its own for
+that alone. So this module loads little, and task and engines stay packed until the first rows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
+from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql.streaming.stateful_processor import (
     ExpiredTimerInfo,
-    MapState,
     StatefulProcessor,
     StatefulProcessorHandle,
     TimerValues,
-    ValueState,
 )
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
-from cepheid.hosts.spark_packing import open_pack
-from cepheid.hosts.spark_stream_output import StreamOutput
-from cepheid.hosts.stream_bucket import KEPT, Arrival, Bucket
-from cepheid.hosts.stream_running import F, Task
-from cepheid.model.errors import StateError
-
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import pandas as pd
+
+    from cepheid.hosts.spark_stream_output import StreamOutput
+    from cepheid.hosts.spark_stream_steps import BucketSteps
+    from cepheid.hosts.stream_running import Task
 
 _DATA = StructType([StructField("data", BinaryType())])
 _NUMBER = StructType([StructField("number", LongType())])
 
 
-class SparkStore:
-    """A bucket's state in Spark's state store; Spark sets the bucket before each call."""
+class DetectionProcessor(StatefulProcessor):
+    """Detects in every bucket."""
 
-    def __init__(self, header: ValueState, segments: MapState) -> None:
-        """The two state variables of the operator."""
-        self._header = header
-        self._segments = segments
-
-    def header(self) -> bytes | None:
-        """The header, if there is one."""
-        value = self._header.get()
-        return None if value is None else bytes(value[0])
-
-    def set_header(self, data: bytes) -> None:
-        """Replace the header."""
-        self._header.update((data,))
-
-    def segment(self, number: int) -> bytes:
-        """One segment."""
-        value = self._segments.getValue((number,))
-        if value is None:
-            raise StateError.of(
-                "missing-segment",
-                f"the checkpoint's state lists segment {number} and does not have it",
-                help="the checkpoint is damaged: start with a new one and replay the events",
-            )
-        return bytes(value[0])
-
-    def set_segment(self, number: int, data: bytes) -> None:
-        """Write a segment."""
-        self._segments.updateValue((number,), (data,))
-
-    def drop_segment(self, number: int) -> None:
-        """Remove a segment."""
-        self._segments.removeKey((number,))
-
-
-class DetectionProcessor(StatefulProcessor, Generic[F]):
-    """Detects in every bucket; rows in are packs (see spark_packing)."""
-
-    def __init__(self, task: Task[F], output: StreamOutput) -> None:
+    def __init__(self, task: Task[Any], output: StreamOutput) -> None:
         """`output` makes rows of what is found."""
-        self._task = task
-        self._output = output
+        serializer = CloudPickleSerializer()  # type: ignore[no-untyped-call]
+        self._packed: bytes = serializer.dumps((task, output))  # type: ignore[no-untyped-call]
+        self._opened: BucketSteps | None = None
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Name the state variables."""
         self._handle = handle
-        self._store = SparkStore(
-            handle.getValueState("header", _DATA), handle.getMapState("segments", _NUMBER, _DATA)
-        )
+        self._header = handle.getValueState("header", _DATA)
+        self._segments = handle.getMapState("segments", _NUMBER, _DATA)
 
     def handleInputRows(  # noqa: N802 (Spark's name; rows are pandas)
         self,
@@ -88,17 +51,7 @@ class DetectionProcessor(StatefulProcessor, Generic[F]):
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """The packs of one bucket."""
-        arrivals, orders = [], []
-        for frame in rows:
-            for task, number, is_copy, events in zip(
-                *(frame[name] for name in ("task", "number", "is_copy", "events")), strict=True
-            ):
-                if number < 0:  # an order to a workload
-                    orders.append(bytes(events).decode())
-                else:
-                    pack = open_pack(events, self._task.schema)
-                    arrivals.append(Arrival(task, number, is_copy, pack))
-        yield from self._step(key, arrivals, timerValues.getCurrentWatermarkInMs(), None, orders)
+        yield from self._steps().take(key, rows, timerValues.getCurrentWatermarkInMs())
 
     def handleExpiredTimer(  # noqa: N802 (Spark's name)
         self,
@@ -106,25 +59,16 @@ class DetectionProcessor(StatefulProcessor, Generic[F]):
         timerValues: TimerValues,  # noqa: N803
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
-        """A bucket to which nothing came has something that became final, or can be forgotten."""
+        """A bucket to which nothing came."""
         fired = expiredTimerInfo.getExpiryTimeInMs()
-        yield from self._step(key, (), timerValues.getCurrentWatermarkInMs(), fired)
+        yield from self._steps().expire(key, timerValues.getCurrentWatermarkInMs(), fired)
 
     def close(self) -> None:
         """Nothing is held open."""
 
-    def _step(
-        self,
-        key: Any,
-        arrivals: Sequence[Arrival],
-        watermark_ms: int,
-        fired: int | None,
-        orders: Sequence[str] = (),
-    ) -> Iterator[pd.DataFrame]:
-        bucket = Bucket(self._task, int(key[0]), self._store, KEPT)
-        step = bucket.step(arrivals, watermark_ms, fired, orders)
-        if step.timer_to_delete is not None:
-            self._handle.deleteTimer(step.timer_to_delete)
-        if step.timer_to_register is not None:
-            self._handle.registerTimer(step.timer_to_register)
-        yield from self._output.frames(step)
+    def _steps(self) -> BucketSteps:
+        if self._opened is None:
+            from cepheid.hosts.spark_stream_steps import BucketSteps  # noqa: PLC0415 (loads numba)
+
+            self._opened = BucketSteps(self._packed, self._handle, self._header, self._segments)
+        return self._opened

@@ -15,7 +15,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from cepheid.hosts.found import Found
 from cepheid.hosts.match_union import union_schema
 from cepheid.hosts.spark_batch import refuse_arrival_order
 from cepheid.hosts.spark_filter import EventTests
@@ -72,7 +71,7 @@ class WorkloadStreamPlan:
             packed = packed.unionAll(self.control.packs(self.marked.sparkSession, lanes))
         aside = plain_schema(self.schema) if self.options.late_output else None
         output = stream_output(form, aside)
-        processor: DetectionProcessor[Found] = DetectionProcessor(task, output)
+        processor = DetectionProcessor(task, output)
         found = (
             with_guard(packed)
             .groupBy("bucket")
