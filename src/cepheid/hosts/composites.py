@@ -9,7 +9,8 @@ is lost on the way, so it travels too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,7 @@ from cepheid.hosts.store import View
 from cepheid.model.options import Options
 from cepheid.planner.chains import Chains
 
-END, PART, EVENTS = "end", "part", "events"
+END, PART, EVENTS = "__cepheid_end__", "__cepheid_part__", "__cepheid_events__"
 """The columns of composites that travel."""
 
 _VARIABLE, _TWIN, _EVENT = "variable", "twin", "event"
@@ -54,6 +55,16 @@ class FoundComposites:
     chains: Chains
     parts: np.ndarray
     view: View
+
+    def with_parts(self, parts: np.ndarray) -> FoundComposites:
+        """The same under other numbers of parts."""
+        return replace(self, parts=parts)
+
+    def portions(self, most: int) -> Iterator[FoundComposites]:
+        """The same, at most so many at a time."""
+        for begin in range(0, len(self.chains), most):
+            end = min(begin + most, len(self.chains))
+            yield FoundComposites(self.chains.part(begin, end), self.parts[begin:end], self.view)
 
     def table(self, options: Options, schema: pa.Schema) -> pa.Table:
         """The composites as rows of `travelling_schema`."""
@@ -118,6 +129,10 @@ class Composites:
             pc.list_value_length(listed).to_numpy().astype(np.int64),
             table.column(PART).to_numpy().astype(np.int64),
         )
+
+    def with_parts(self, parts: np.ndarray) -> Composites:
+        """The same under other numbers of parts."""
+        return replace(self, parts=parts)
 
     def __len__(self) -> int:
         """How many there are."""

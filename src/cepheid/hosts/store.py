@@ -49,7 +49,8 @@ class Chunk:
         """Rows `selected` of the batch (all when None), with their times.
 
         `positions` are their arrival numbers, or the arrival number of the batch's first row.
-        `twins` are numbers among equal events where they were counted elsewhere. Instead of `times` the whole batch's times will do, when they are in order.
+        Instead of `times` the whole batch's times will do, when they are in order. `twins` is for
+        rows whose numbers among equal ones were counted elsewhere.
         """
         if times is None:
             assert batch_times is not None and selected is not None
