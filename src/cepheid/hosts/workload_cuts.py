@@ -68,6 +68,8 @@ def cut_lanes(
     lanes: Sequence[Lane], options: Options, events: pa.Schema, nodes: int
 ) -> CutLanes | None:
     """The same queries with cuts, where these pay; None where every query is to run whole."""
+    if not options.plan.cuts:
+        return None
     if options.failures:
         return None  # which of simultaneous exceptions is told depends on the order of findings
     types = {each.name: scalar_type(each.type) for each in events}
@@ -116,7 +118,8 @@ class _Cutting:
         return CutLanes((*divided, *placed), finding, self._texts, self._placement)
 
     def _of_queries(self, queries: list[_Query], node: int) -> Lane:
-        reasons = "; ".join(dict.fromkeys(each.reason for each in queries))
+        told = dict.fromkeys(each.reason for each in queries)
+        reasons = "; ".join(r for r in told if not any(r != other and r in other for other in told))
         cut = [each.pattern for each in queries if each.is_cuttable]
         given = {text for pattern in cut for text in self._used(pattern, self._texts)}
         lane = _lane(queries, Routing(1, None, reason=reasons), node)

@@ -17,6 +17,7 @@ from cepheid.hosts.found import Found
 from cepheid.hosts.ingest import event_batches
 from cepheid.hosts.live_engine import END_OF_TIME
 from cepheid.hosts.plain_types import fit
+from cepheid.hosts.set_aside import event_times
 from cepheid.hosts.sorted_runs import SortedRuns, in_large_pieces
 from cepheid.hosts.workload_run import DRIVEN, WorkloadRun
 from cepheid.model.options import Options
@@ -72,8 +73,16 @@ class WorkloadTask:
                 events = self._without_composites(table, lane, workload) if self.parts else table
                 for batch in event_batches(events, self.options):
                     yield from self._written(workload.feed(batch))
+                if lane.given and self.end is None:
+                    # There may be composites alone, and these do not move time on by themselves.
+                    yield from self._written(workload.advance(self._last_time(table)))
             end = END_OF_TIME if self.end is None else self.end
             yield from self._written(workload.advance(end))
+
+    def _last_time(self, table: pa.Table) -> int:
+        (last,) = table.slice(len(table) - 1).combine_chunks().to_batches()
+        times, _ = event_times(last, self.options)
+        return int(times[0])
 
     def _without_composites(
         self, table: pa.Table, lane: LaneTask, workload: WorkloadRun

@@ -7,9 +7,9 @@ its composites are rare. Nothing crosses in the middle of a batch, so the parts 
 own, and what lies below a part runs with it: no plan has more than these two stages.
 
 What a node does is counted as in key_parallel: events handled plus events that reach it, where a
-composite counts for as many events as it has. A part is cut if that is less over all nodes, and the
-cuts are taken if the busiest node of both stages together has less to do than the busiest one
-without them, for it decides when a batch is over.
+composite counts for as many events as it has. Parts are cut if that is less over all nodes, and if
+the busiest nodes of both stages together have less to do than the busiest one without cuts, since
+they decide when a batch is over.
 """
 
 from __future__ import annotations
@@ -114,31 +114,27 @@ class _Placing:
     # -- by costs -------------------------------------------------------------------------------
 
     def greedy(self) -> CutPlacement | None:
+        """All parts that are cheaper to carry than to find, or only those that save work."""
         cuts = self._used_by_several(
             {text for text in self._shared() if self._is_cheaper_to_carry(text)}
         )
+        whole = self._loads([self._operators(each, ()) for each in self.queries], self.whole)
+        best: CutPlacement | None = None
         while cuts:
             left = [self._operators(each, cuts) for each in self.queries]
             at = self._placed(left)
+            texts = self._in_order(cuts)
+            places = self._placed([self._operators_of(self._parts[text], ()) for text in texts])
+            loads = self._loads_of_parts(texts, places), self._loads(left, at)
+            busiest = sum(map(max, loads))
+            less = sum(map(sum, loads)) < sum(whole) and busiest < max(whole)
+            if less and (best is None or busiest < best.busiest):
+                best = self._told(at, dict(zip(texts, places, strict=True)), busiest, max(whole))
             kept = {text for text in cuts if self._pays(text, cuts, at)}
             if kept == cuts:
-                return self._if_shorter(self._in_order(cuts), left, at)
+                break
             cuts = self._used_by_several(kept)
-        return None
-
-    def _if_shorter(
-        self, texts: Sequence[str], left: Sequence[Sequence[Operator]], at: Sequence[int]
-    ) -> CutPlacement | None:
-        """The cuts, if the busiest nodes have less to do than without them."""
-        of_parts = [self._operators_of(self._parts[text], ()) for text in texts]
-        places = self._placed(of_parts)
-        # What a part finds has to be written once before it reaches anybody.
-        sent = [self._estimate(text).carried for text in texts]
-        busiest = self._busiest(of_parts, places, sent) + self._busiest(left, at)
-        uncut = self._busiest([self._operators(each, ()) for each in self.queries], self.whole)
-        if busiest >= uncut:
-            return None
-        return self._told(tuple(at), dict(zip(texts, places, strict=True)), busiest, uncut)
+        return best
 
     def _shared(self) -> list[str]:
         """The parts that more than one query has."""
@@ -191,20 +187,25 @@ class _Placing:
             found.append(place.node)
         return found
 
-    def _busiest(
+    def _loads(
         self,
         queries: Sequence[Sequence[Operator]],
         at: Sequence[int],
-        more: Sequence[float] | None = None,
-    ) -> float:
-        """Events handled at the busiest node, and those that reach it or have to be sent."""
+        sent: Sequence[float] | None = None,
+    ) -> list[float]:
+        """For each node the events handled there, those that reach it and those to be sent."""
         loads = []
         for node in range(self.nodes):
             own = [n for n, place in enumerate(at) if place == node]
             handled = {each.canonical: each.cpu for n in own for each in queries[n]}
             load = sum(handled.values()) + self._read(each for n in own for each in queries[n])
-            loads.append(load + (sum(more[n] for n in own) if more else 0.0))
-        return max(loads)
+            loads.append(load + (sum(sent[n] for n in own) if sent else 0.0))
+        return loads
+
+    def _loads_of_parts(self, texts: Sequence[str], places: Sequence[int]) -> list[float]:
+        """What a part finds has to be written once before it reaches anybody."""
+        operators = [self._operators_of(self._parts[text], ()) for text in texts]
+        return self._loads(operators, places, [self._estimate(text).carried for text in texts])
 
     def _read(self, operators: Iterator[Operator]) -> float:
         names = {o for each in operators for o in each.operands if isinstance(o, str)}
@@ -251,12 +252,11 @@ class _Placing:
         }
         if not used:
             return None
-        left = [self._operators(each, used) for each in self.queries]
-        whole = [self._operators(each, ()) for each in self.queries]
         chosen = {text: node for text, node in places.items() if text in used}
-        parts = [self._operators_of(self._parts[text], ()) for text in chosen]
-        busiest = self._busiest(parts, list(chosen.values())) + self._busiest(left, at)
-        return self._told(tuple(at), chosen, busiest, self._busiest(whole, self.whole))
+        first = self._loads_of_parts(list(chosen), list(chosen.values()))
+        then = self._loads([self._operators(each, used) for each in self.queries], at)
+        whole = self._loads([self._operators(each, ()) for each in self.queries], self.whole)
+        return self._told(at, chosen, max(first) + max(then), max(whole))
 
     # -- estimates ------------------------------------------------------------------------------
 
@@ -323,10 +323,10 @@ class _Placing:
         return list(dict.fromkeys(found))
 
     def _told(
-        self, at: tuple[int, ...], places: dict[str, int], busiest: float, uncut: float
+        self, at: Sequence[int], places: dict[str, int], busiest: float, uncut: float
     ) -> CutPlacement:
         parts = []
         for text, node in places.items():
             known = self._estimate(text)
             parts.append(CutPart(text, node, known.rate, known.handled, known.carried))
-        return CutPlacement(at, tuple(parts), busiest, uncut)
+        return CutPlacement(tuple(at), tuple(parts), busiest, uncut)
