@@ -210,6 +210,26 @@ def test_cut_queries_find_what_each_finds_alone(seed: int) -> None:
     assert found
 
 
+def test_exceptions_are_remembered_while_what_they_cancel_is_on_its_way() -> None:
+    """A part below an exception waits where the exceptions are; another part is cut."""
+    texts = {
+        "guarded": "SELECT * FROM A x; (B y \\ N n)",
+        "after": "SELECT * FROM (A x; B y); C z",
+        "other": "SELECT * FROM (N x; B y); C z",
+    }
+    members = [Member(name, cepheid.compile(text, "next")) for name, text in texts.items()]
+    kinds = ["A", "N", *("CN" * 20), "B", "C"]
+    rows = [{"event": n, "type": kind, "ts": n} for n, kind in enumerate(kinds)]
+    table = pa.Table.from_pylist(rows)
+    options = make_options({"id": "event", "plan": {"placement": "round-robin"}})
+    lanes = lanes_of(members, options, table.schema, buckets=2, nodes=2)
+    cuts = cut_lanes(lanes, options, table.schema, 2)
+    assert cuts is not None
+    assert cuts.texts == ("Next(Atom([N]), Atom([B]))",)
+    matches = in_stages(cuts, options, table, random.Random(1)).to_pylist()
+    assert Counter(row["query"] for row in matches) == {"after": 1, "other": 21}
+
+
 def _kind(name: str) -> pa.DataType:
     if name in ("event", "type", "s"):
         return pa.string()
