@@ -6,16 +6,18 @@ it (NEXT, section 4.4: reuse and the traffic between nodes). It pays where the p
 its composites are rare. Nothing crosses in the middle of a batch, so the parts are a stage of their
 own, and what lies below a part runs with it: no plan has more than these two stages.
 
-What a node does is counted as in key_parallel: events handled plus events that reach it, where a
-composite counts for as many events as it has. Parts are cut if that is less over all nodes, and if
-the busiest nodes of both stages together have less to do than the busiest one without cuts, since
-they decide when a batch is over.
+Cuts are made if the plan costs less by the paper's sum: the traffic, and for every operator its own
+load and that of the others on its node. And the busiest nodes of both stages together must have
+less to do than the busiest one without cuts, counted as in key_parallel, since they decide when a
+batch is over. Events that reach a node are traffic here, since on Spark each of them is moved; a
+composite counts for as many events as it has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from cepheid.algebra.expression import conjuncts
 from cepheid.algebra.pattern import Atom, Pattern, Within, bound_variables, operands, walk
@@ -64,6 +66,23 @@ class CutPlacement:
     parts: tuple[CutPart, ...]
     busiest: float
     uncut: float
+
+
+class _Load(NamedTuple):
+    """What a node does: its operators, the events they handle, and events that come or go."""
+
+    operators: int
+    handled: float
+    moved: float
+
+
+def _busiest(loads: Sequence[_Load]) -> float:
+    return max(each.handled + each.moved for each in loads)
+
+
+def _cost(loads: Sequence[_Load]) -> float:
+    """Every operator pays the load of all on its node."""
+    return sum(each.operators * each.handled + each.moved for each in loads)
 
 
 def place_with_cuts(
@@ -119,17 +138,18 @@ class _Placing:
             {text for text in self._shared() if self._is_cheaper_to_carry(text)}
         )
         whole = self._loads([self._operators(each, ()) for each in self.queries], self.whole)
+        uncut = _busiest(whole)
         best: CutPlacement | None = None
         while cuts:
             left = [self._operators(each, cuts) for each in self.queries]
             at = self._placed(left)
             texts = self._in_order(cuts)
             places = self._placed([self._operators_of(self._parts[text], ()) for text in texts])
-            loads = self._loads_of_parts(texts, places), self._loads(left, at)
-            busiest = sum(map(max, loads))
-            less = sum(map(sum, loads)) < sum(whole) and busiest < max(whole)
-            if less and (best is None or busiest < best.busiest):
-                best = self._told(at, dict(zip(texts, places, strict=True)), busiest, max(whole))
+            first, then = self._loads_of_parts(texts, places), self._loads(left, at)
+            busiest = _busiest(first) + _busiest(then)
+            costs_less = _cost(first) + _cost(then) < _cost(whole) and busiest < uncut
+            if costs_less and (best is None or busiest < best.busiest):
+                best = self._told(at, dict(zip(texts, places, strict=True)), busiest, uncut)
             kept = {text for text in cuts if self._pays(text, cuts, at)}
             if kept == cuts:
                 break
@@ -192,17 +212,18 @@ class _Placing:
         queries: Sequence[Sequence[Operator]],
         at: Sequence[int],
         sent: Sequence[float] | None = None,
-    ) -> list[float]:
-        """For each node the events handled there, those that reach it and those to be sent."""
+    ) -> list[_Load]:
+        """What each node has to do; `sent` is what has to be written besides."""
         loads = []
         for node in range(self.nodes):
             own = [n for n, place in enumerate(at) if place == node]
             handled = {each.canonical: each.cpu for n in own for each in queries[n]}
-            load = sum(handled.values()) + self._read(each for n in own for each in queries[n])
-            loads.append(load + (sum(sent[n] for n in own) if sent else 0.0))
+            moved = self._read(each for n in own for each in queries[n])
+            moved += sum(sent[n] for n in own) if sent else 0.0
+            loads.append(_Load(len(handled), sum(handled.values()), moved))
         return loads
 
-    def _loads_of_parts(self, texts: Sequence[str], places: Sequence[int]) -> list[float]:
+    def _loads_of_parts(self, texts: Sequence[str], places: Sequence[int]) -> list[_Load]:
         """What a part finds has to be written once before it reaches anybody."""
         operators = [self._operators_of(self._parts[text], ()) for text in texts]
         return self._loads(operators, places, [self._estimate(text).carried for text in texts])
@@ -256,7 +277,7 @@ class _Placing:
         first = self._loads_of_parts(list(chosen), list(chosen.values()))
         then = self._loads([self._operators(each, used) for each in self.queries], at)
         whole = self._loads([self._operators(each, ()) for each in self.queries], self.whole)
-        return self._told(at, chosen, max(first) + max(then), max(whole))
+        return self._told(at, chosen, _busiest(first) + _busiest(then), _busiest(whole))
 
     # -- estimates ------------------------------------------------------------------------------
 
