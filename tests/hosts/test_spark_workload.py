@@ -211,7 +211,7 @@ def test_rare_parts_run_once_and_lanes_need_no_events(spark: SparkSession) -> No
     )
     plan = plan_workload_batch(frame, whole.members, whole.options)
     assert plan.cuts is None
-    assert "all its operators fuse, no edge is shuffled" in plan.explain()
+    assert "all its operators fuse, no edge is shuffled" in whole.explain(frame)
 
 
 @pytest.mark.parametrize("nulls", [False, True])
