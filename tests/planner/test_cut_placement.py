@@ -63,6 +63,7 @@ def test_parts_that_are_costly_and_rare_run_once() -> None:
         (PAIRS, None, 2),  # nothing is known to be rare
         (PAIRS, RARE_FIRST, 1),
         (PAIRS[:1], RARE_FIRST, 2),  # nobody else needs its parts
+        (PAIRS, RARE_FIRST | {"A0": 12.0, "A1": 12.0}, 2),  # too little for a stage more
         # Two stages with a part each take as long as one that finds both.
         ([f"Next({PARTS[0]}, Atom([A{n}], z))" for n in range(1, 3)], RARE_FIRST, 2),
     ],
@@ -86,7 +87,7 @@ def test_iterations_are_not_cut_by_estimates() -> None:
 
 
 def test_queries_that_may_not_be_cut_are_placed_with_the_others() -> None:
-    found = placed(PAIRS, RARE_FIRST, uncut=["Seq(Atom([A0], x), Atom([B0], y))"])
+    found = placed(PAIRS, RARE_FIRST, uncut=["Seq(Atom([A0], x), Atom([A1], y))"])
     assert found is not None
     assert len(found.nodes) == len(PAIRS) + 1
     assert len(found.parts) == 4

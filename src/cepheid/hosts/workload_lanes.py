@@ -3,7 +3,8 @@
 Queries of one key go together, and their events by key to every partition. Queries that no key
 divides are each run whole on one node, that is one partition (the placement of the paper's section
 4.4, where operators of one query fuse): those with operators in common meet on the same node. A
-lane's events are copied once for it, whatever the number of its queries.
+lane's events are copied once for it, whatever the number of its queries. In a batch, parts of them
+may run in lanes of their own (workload_cuts).
 """
 
 from __future__ import annotations

@@ -125,9 +125,7 @@ class SuccessionsUnit(Unit):
     ) -> None:
         """`lateness` in the time column's unit; the parts `given` are found elsewhere."""
         # Its kernel is compiled when it is loaded, for which sequences need not wait.
-        from cepheid.hosts.cut_succession_engines import (  # noqa: PLC0415
-            FedSuccessionEngine,
-        )
+        from cepheid.hosts.cut_succession_engines import FedSuccessionEngine  # noqa: PLC0415
         from cepheid.hosts.shared_succession_engine import (  # noqa: PLC0415
             RunningQuery,
             SharedSuccessionEngine,

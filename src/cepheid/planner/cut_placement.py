@@ -8,9 +8,9 @@ own, and what lies below a part runs with it: no plan has more than these two st
 
 Cuts are made if the plan costs less by the paper's sum: the traffic, and for every operator its own
 load and that of the others on its node. And the busiest nodes of both stages together must have
-less to do than the busiest one without cuts, counted as in key_parallel, since they decide when a
-batch is over. Events that reach a node are traffic here, since on Spark each of them is moved; a
-composite counts for as many events as it has.
+clearly less to do than the busiest one without cuts, counted as in key_parallel: they decide when a
+batch is over, and a stage has costs of its own. Events that reach a node are traffic here, since on
+Spark each of them is moved; a composite counts for as many events as it has.
 """
 
 from __future__ import annotations
@@ -30,6 +30,11 @@ from cepheid.planner.query_operators import query_operators, source_rates
 from cepheid.statistics.next_costs import NextCosts, NotCosted
 
 _UNKNOWN_RATE = 1.0
+_WORTH_A_STAGE = 0.8
+"""Of what the busiest node has to do, no more than this may be left for a stage to be added.
+
+A stage starts tasks and reads the events again, and estimates are not that exact.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +152,14 @@ class _Placing:
             places = self._placed([self._operators_of(self._parts[text], ()) for text in texts])
             first, then = self._loads_of_parts(texts, places), self._loads(left, at)
             busiest = _busiest(first) + _busiest(then)
-            costs_less = _cost(first) + _cost(then) < _cost(whole) and busiest < uncut
-            if costs_less and (best is None or busiest < best.busiest):
+            costs_less = _cost(first) + _cost(then) < _cost(whole)
+            is_worth_it = costs_less and busiest < _WORTH_A_STAGE * uncut
+            if is_worth_it and (best is None or busiest < best.busiest):
                 best = self._told(at, dict(zip(texts, places, strict=True)), busiest, uncut)
-            kept = {text for text in cuts if self._pays(text, cuts, at)}
-            if kept == cuts:
+            paying = self._paying(cuts, at)
+            if paying == cuts:
                 break
-            cuts = self._used_by_several(kept)
+            cuts = self._used_by_several(paying)
         return best
 
     def _shared(self) -> list[str]:
@@ -184,19 +190,19 @@ class _Placing:
                 return cuts
             cuts = several
 
-    def _pays(self, text: str, cuts: Collection[str], at: Sequence[int]) -> bool:
-        """Whether finding a part once and carrying it is less than finding it where it is used."""
-        using = {
-            node
-            for query, node in zip(self.queries, at, strict=True)
-            if query.is_cuttable
-            and any(
-                self._forms.of(part).text == text
-                for part, _ in uses(query.patterns[0], self._forms, cuts)
-            )
-        }
-        part = self._estimate(text)
-        return part.handled + (1 + len(using)) * part.carried < len(using) * part.handled
+    def _paying(self, cuts: set[str], at: Sequence[int]) -> set[str]:
+        """The cuts for which finding once and carrying is less than finding where it is used."""
+        using: dict[str, set[int]] = {}
+        for query, node in zip(self.queries, at, strict=True):
+            if query.is_cuttable:
+                for part, _ in uses(query.patterns[0], self._forms, cuts):
+                    using.setdefault(self._forms.of(part).text, set()).add(node)
+        paying = set()
+        for text, nodes in using.items():
+            once, carried = self._estimate(text).handled, self._estimate(text).carried
+            if once + (1 + len(nodes)) * carried < len(nodes) * once:
+                paying.add(text)
+        return paying
 
     def _placed(self, queries: Sequence[Sequence[Operator]]) -> list[int]:
         placement = FusedPlacement(self.nodes)
