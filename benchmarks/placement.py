@@ -28,7 +28,7 @@ NODES = 2
 OPERATORS = 5
 STRATEGIES = tuple(Strategy)
 PARTS = range(4)
-WAITING = 200
+WAITING = 1000
 """First events of a part that wait at any time."""
 
 PART_RATES = {f"A{n}": 1.0 for n in PARTS} | {f"B{n}": 10.0 for n in PARTS}
@@ -121,7 +121,7 @@ def queries_of_parts() -> list[str]:
         pattern = "; ".join(f"(A{n} a{n}; B{n} b{n})" for n in (one, other))
         ticks = WAITING * int(sum(PART_RATES.values()))
         tests = [
-            f"FILTER(a{n}.v + b{n}.v = 100000), (a{n}, b{n}) OCCURS WITHIN {ticks}"
+            f"FILTER(a{n}.v + b{n}.v = 1000000), (a{n}, b{n}) OCCURS WITHIN {ticks}"
             for n in (one, other)
         ]
         texts.append(f"SELECT * FROM {pattern} WHERE {', '.join(tests)}")
@@ -129,7 +129,7 @@ def queries_of_parts() -> list[str]:
 
 
 def part_events(count: int) -> pa.Table:
-    """One event per tick; of a hundred first events of a part about two are followed."""
+    """One event per tick; of a hundred first events of a part about one is followed."""
     random = np.random.default_rng(10)
     kinds = np.array(list(PART_RATES))
     shares = np.array(list(PART_RATES.values()))
@@ -137,7 +137,7 @@ def part_events(count: int) -> pa.Table:
         {
             "type": pa.array(kinds[random.choice(len(kinds), count, p=shares / shares.sum())]),
             "ts": pa.array(np.arange(count)),
-            "v": pa.array(random.integers(0, 100_000, count)),
+            "v": pa.array(random.integers(0, 1_000_000, count)),
         }
     )
 

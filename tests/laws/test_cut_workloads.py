@@ -230,6 +230,17 @@ def test_exceptions_are_remembered_while_what_they_cancel_is_on_its_way() -> Non
     assert Counter(row["query"] for row in matches) == {"after": 1, "other": 21}
 
 
+@pytest.mark.parametrize("given", [{"plan": {"cuts": False}}, {"failures": True}])
+def test_queries_stay_whole(given: dict[str, Any]) -> None:
+    """On demand, and where it would matter which of simultaneous exceptions is found first."""
+    members = workload_of(0)
+    plan = {"placement": "round-robin", **given.get("plan", {})}
+    options = make_options({"cap": CAP, **given, "plan": plan})
+    schema = pa.schema([(name, _kind(name)) for name in ("type", "ts", *"kvfs")])
+    lanes = lanes_of(members, options, schema, buckets=2, nodes=2)
+    assert cut_lanes(lanes, options, schema, 2) is None
+
+
 def _kind(name: str) -> pa.DataType:
     if name in ("event", "type", "s"):
         return pa.string()
