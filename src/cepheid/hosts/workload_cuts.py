@@ -79,7 +79,9 @@ def cut_lanes(
         if lane.node is None:
             continue
         for member, program in zip(lane.members, lane.programs, strict=True):
-            cuttable = joins_keyless_graph(member, program.stages, types) and bool(program.types)
+            cuttable = joins_keyless_graph(member, program.stages, types)
+            if cuttable and program.types is None:
+                return None  # which types a lane needs could not be told
             queries.append(_Query(member, program, lane.routing.reason, cuttable))
             whole.append(lane.node)
     placement = place_with_cuts(
@@ -167,13 +169,14 @@ def explain_cuts(cuts: CutLanes | None) -> list[str]:
     if cuts is None:
         return ["every query runs whole on its node: all its operators fuse, no edge is shuffled"]
     placement = cuts.placement
+    known = "if all types were equally frequent" if placement.equal_rates else "by the statistics"
     lines = [
         f"{len(cuts.texts)} parts run once, in a stage before; all other operators fuse",
-        f"  estimated for the busiest nodes: {placement.busiest:,.6g} events handled and moved, "
-        f"{placement.uncut:,.6g} with every query whole",
+        f"  estimated {known}: the busiest nodes handle and move {placement.busiest:,.6g} events "
+        f"per unit of time, {placement.uncut:,.6g} with every query whole",
     ]
     for number, part in enumerate(placement.parts):
         to = ", ".join(f"node {cuts.lanes[lane].node}" for lane in cuts.users(number))
         lines.append(f"part on node {part.node}: {part.text}")
-        lines.append(f"  shuffled to {to}: about {part.rate:,.4g} composites per unit of time")
+        lines.append(f"  shuffled to {to}; estimated composites per unit of time: {part.rate:,.4g}")
     return lines

@@ -64,13 +64,15 @@ class CutPart:
 class CutPlacement:
     """The node of each query, and the parts that are found apart from them.
 
-    `busiest` is the estimate for the busiest nodes of both stages, `uncut` that without cuts.
+    `busiest` is the estimate for the busiest nodes of both stages, `uncut` that without cuts; they
+    rest on rates that were given, or on `equal_rates` of all types.
     """
 
     nodes: tuple[int, ...]
     parts: tuple[CutPart, ...]
     busiest: float
     uncut: float
+    equal_rates: bool
 
 
 class _Load(NamedTuple):
@@ -356,4 +358,4 @@ class _Placing:
         for text, node in places.items():
             known = self._estimate(text)
             parts.append(CutPart(text, node, known.rate, known.handled, known.carried))
-        return CutPlacement(tuple(at), tuple(parts), busiest, uncut)
+        return CutPlacement(tuple(at), tuple(parts), busiest, uncut, self.costs is None)
