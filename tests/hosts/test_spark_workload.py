@@ -150,6 +150,7 @@ CUT = {
     "before": "SELECT * FROM D w; (A x; B y) WHERE x.v < y.v",
     "runs": "SELECT * FROM (A x; B y)+; D z WHERE x.v < y.v, PREV(x.id) <> x.id",
     "guarded": "SELECT * FROM D x; (B y \\ C n)",
+    "counted": "SELECT count(x) AS n, sum(y.v) AS total, z.v FROM (A x; B y)+; C z WHERE x.v < y.v",
     "itself": "SELECT * FROM A x; B y WHERE x.v < y.v",
     "keyed": "SELECT * FROM A x; B y WHERE FILTER(x.id = y.id)",
     "sequence": "EVENT SEQ(C x, D y) WITHIN 4",
