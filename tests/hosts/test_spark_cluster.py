@@ -33,6 +33,12 @@ MANY = {
 }
 """A workload: by key and on nodes, in both languages."""
 
+CUT = {
+    "then": "SELECT * FROM (A x; B y); C z WHERE x.v < y.v",
+    "before": "SELECT * FROM D w; (A x; B y) WHERE x.v < y.v",
+}
+"""Queries with a part in common, which runs on another node than they do."""
+
 PROGRAM = """
 import json, sys
 import cepheid
@@ -67,6 +73,9 @@ for name, query in (("keyed", %(keyed)r), ("keyless", %(keyless)r)):
 workload = cepheid.Workload(json.loads(%(workload)r), partitions=3, buckets=2)
 rows = cepheid.detect(frame, workload).collect()
 found["workload"] = sorted([row["query"], row["match_id"]] for row in rows)
+cut = cepheid.Workload(json.loads(%(cut)r), partitions=3, plan={"placement": "round-robin"})
+rows = cepheid.detect(frame, cut).collect()
+found["cut"] = sorted([row["query"], row["match_id"]] for row in rows)
 if kind != "connect":
     stream = spark.readStream.schema(frame.schema).parquet(path)
     query = (
@@ -103,6 +112,7 @@ def run(kind: str, tmp_path: Path, *more: str, **environment: str) -> dict[str, 
         pq.write_table(events.slice(number * 100, 100), folder / f"{number}.parquet")
     program = tmp_path / "program.py"
     texts = {"keyed": QUERY, "keyless": KEYLESS, "workload": json.dumps(MANY)}
+    texts["cut"] = json.dumps(CUT)
     program.write_text(PROGRAM % texts)
     inherited = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "SPARK_REMOTE")}
     answer = subprocess.run(
@@ -121,17 +131,24 @@ def run(kind: str, tmp_path: Path, *more: str, **environment: str) -> dict[str, 
         assert len(expected) > 10
         assert found[f"batch {name}"] == expected
         assert found[f"scan {name}"] == expected
-    expected = sorted(
-        [name, match]
-        for name, query in MANY.items()
-        for match in cepheid.detect(events, query)["match_id"].to_pylist()
-    )
-    assert {name for name, _ in expected} == set(MANY)
+    assert found["cut"] == _each_alone(events, CUT)
+    expected = _each_alone(events, MANY)
     assert found["workload"] == expected
     # What has become final: a stream does not end, so the last successors are still waited for.
     streamed = found.get("streamed", expected)
     assert not [each for each in streamed if each not in expected]
     assert len(streamed) > 0.9 * len(expected)
+    return found
+
+
+def _each_alone(events: pa.Table, queries: dict[str, str]) -> list[list[str]]:
+    """The query and id of every match; all queries have some."""
+    found = sorted(
+        [name, match]
+        for name, query in queries.items()
+        for match in cepheid.detect(events, query)["match_id"].to_pylist()
+    )
+    assert {name for name, _ in found} == set(queries)
     return found
 
 

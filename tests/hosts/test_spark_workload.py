@@ -145,6 +145,76 @@ def test_queries_of_many_keys_are_placed_whole(spark: SparkSession) -> None:
     assert [str(lane.routing.key) for lane in plan.lanes] == [f"[{key}]" for key in keys]
 
 
+CUT = {
+    "then": "SELECT * FROM (A x; B y); C z WHERE x.v < y.v",
+    "before": "SELECT * FROM D w; (A x; B y) WHERE x.v < y.v",
+    "runs": "SELECT * FROM (A x; B y)+; D z WHERE x.v < y.v, PREV(x.id) <> x.id",
+    "guarded": "SELECT * FROM D x; (B y \\ C n)",
+    "counted": "SELECT count(x) AS n, sum(y.v) AS total, z.v FROM (A x; B y)+; C z WHERE x.v < y.v",
+    "itself": "SELECT * FROM A x; B y WHERE x.v < y.v",
+    "keyed": "SELECT * FROM A x; B y WHERE FILTER(x.id = y.id)",
+    "sequence": "EVENT SEQ(C x, D y) WITHIN 4",
+}
+
+
+@pytest.mark.parametrize(("by_content", "close_at_end"), [(True, True), (False, False)])
+def test_parts_of_queries_run_on_other_nodes(
+    spark: SparkSession, by_content: bool, close_at_end: bool
+) -> None:
+    """Composites are shuffled in the middle of the job, and nobody can tell."""
+    rows = random_events(11, 200)
+    events = pa.Table.from_pylist(rows, schema=SCHEMA)
+    options: dict[str, Any] = {"id": "event", "close_at_end": close_at_end}
+    if by_content:  # some are there twice, and are told apart by their number alone
+        del options["id"]
+        events = pa.concat_tables([events, events.slice(0, 70)]).drop_columns(["event"])
+        events = events.sort_by("ts")
+    workload = cepheid.Workload(
+        CUT, cap=4, partitions=2, plan={"placement": "round-robin"}, **options
+    )
+    frame = spark.createDataFrame(events)
+    plan = plan_workload_batch(frame, workload.members, workload.options)
+    text = plan.explain()
+    assert "part on node 0: Next(Atom([A]), Atom([B]), test=(v0.v < v1.v))" in text
+    assert "shuffled to node 1" in text
+    found = plan.matches().toArrow().to_pylist()
+    expected = workload.detect(events).to_pylist()
+    assert told(found) == told(expected)
+    assert {row["query"] for row in found} == set(CUT)
+    by_id = {(row["query"], row["match_id"]): row for row in expected}
+    assert all(row == by_id[row["query"], row["match_id"]] for row in found)
+    physical = plan.matches()._jdf.queryExecution().executedPlan().toString()
+    assert physical.count("Exchange") == 2, "one job, with one exchange for each stage"
+
+
+def test_rare_parts_run_once_and_lanes_need_no_events(spark: SparkSession) -> None:
+    """Whoever is given all parts reads no event at all."""
+    one, other = "(A a; B b)", "(C c; D d)"
+    within = "FILTER(a.v <> b.v), FILTER(c.v <> d.v)"
+    texts = {
+        f"{first} {op}": f"SELECT * FROM {first}; {second} WHERE {within}, a.v {op} c.v"
+        for first, second in ((one, other), (other, one))
+        for op in ("=", "<", ">=")
+    }
+    rates = {"A": 1.0, "B": 50.0, "C": 1.0, "D": 50.0}
+    events = pa.Table.from_pylist(random_events(12, 150), schema=SCHEMA)
+    workload = cepheid.Workload(texts, id="event", partitions=2, statistics=rates)
+    frame = spark.createDataFrame(events)
+    plan = plan_workload_batch(frame, workload.members, workload.options)
+    assert plan.cuts is not None
+    assert {lane.read for lane in plan.lanes} == {()}
+    assert [lane.read for lane in plan.cuts.finding] == [("A", "B"), ("C", "D")]
+    rows = plan.matches().toArrow().to_pylist()
+    assert told(rows) == told(workload.detect(events).to_pylist())
+    assert len(rows) > 10
+    whole = cepheid.Workload(
+        texts, id="event", partitions=2, statistics=rates, plan={"cuts": False}
+    )
+    plan = plan_workload_batch(frame, whole.members, whole.options)
+    assert plan.cuts is None
+    assert "all its operators fuse, no edge is shuffled" in whole.explain(frame)
+
+
 @pytest.mark.parametrize("nulls", [False, True])
 def test_one_streaming_query_finds_what_each_query_finds(
     spark: SparkSession, tmp_path: Path, nulls: bool

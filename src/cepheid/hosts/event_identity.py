@@ -30,7 +30,9 @@ def event_lanes(view: View, options: Options) -> np.ndarray:
     """Two 64-bit lanes per row of the view, which tell equal events apart."""
     lanes = event_contents(view, options)
     if options.id is None:
-        _number_twins(lanes, view)
+        twins = twin_numbers(lanes, view)
+        if twins is not None:
+            fold_integers(lanes, twins, twins > 0, np.uint64(0x7477696E73))
     return lanes
 
 
@@ -190,16 +192,30 @@ def _canonical(value: object) -> str:
             return repr(value)
 
 
-def _number_twins(lanes: np.ndarray, view: View) -> None:
-    """Identical rows share their time, so only views with ties have to look."""
-    if not view.ties:
-        return
-    order = np.lexsort((lanes[1], lanes[0]))
-    a, b = lanes[0][order], lanes[1][order]
+def twin_numbers(contents: np.ndarray, view: View) -> np.ndarray | None:
+    """The number of each row of the view among equal ones; None if there are none.
+
+    Identical rows share their time, so only views with ties have to look. What was numbered
+    elsewhere is the same event as one that is numbered here, not another.
+    """
+    told = [chunk.twins is not None for chunk in view.chunks]
+    if not any(told):
+        return _numbered(contents) if view.ties else None
+    twins = np.concatenate(
+        [np.zeros(len(c), np.int64) if c.twins is None else c.twins for c in view.chunks]
+    )
+    own = np.flatnonzero(~np.repeat(told, [len(chunk) for chunk in view.chunks]))
+    twins[own] = _numbered(contents[:, own])
+    return twins
+
+
+def _numbered(contents: np.ndarray) -> np.ndarray:
+    order = np.lexsort((contents[1], contents[0]))
+    a, b = contents[0][order], contents[1][order]
     new = np.ones(len(order), np.bool_)
     new[1:] = (a[1:] != a[:-1]) | (b[1:] != b[:-1])
     starts = np.flatnonzero(new)
     ordinal = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
     twins = np.zeros(len(order), np.int64)
     twins[order] = ordinal
-    fold_integers(lanes, twins, twins > 0, np.uint64(0x7477696E73))
+    return twins

@@ -54,7 +54,36 @@ class RunningQuery:
         return self.since <= BEGINNING and self.until >= END_OF_TIME
 
 
-class SharedSuccessionEngine(LiveSuccessions):
+class DispatchedSuccessions(LiveSuccessions):
+    """The running state of a graph whose events find their atoms through an index."""
+
+    _atoms: LiveTouches
+
+    def compact(self) -> bool:
+        """Drop the events that no instance of their own key needs, if all queries have one key."""
+        if not super().compact():
+            return False
+        self._atoms.rename(self._held)
+        return True
+
+    def _keep(self, arrays: dict[str, np.ndarray], rows: int) -> None:
+        self._atoms.append(self._live.end, rows, arrays["touching"], arrays["touched"])
+        super()._keep(arrays, rows)
+
+    def _replay_restored(self) -> None:
+        super()._replay_restored()
+        self._atoms.keep_only(self._held)
+
+    def _process(self, first_new: int) -> list[Piece]:
+        pieces = super()._process(first_new)
+        self._atoms.keep_only(self._held)
+        return pieces
+
+    def _touches(self, ordinals: np.ndarray) -> Touches:
+        return self._atoms.of(ordinals)
+
+
+class SharedSuccessionEngine(DispatchedSuccessions):
     """The running state of several queries; matches come as a list, in the order of the queries."""
 
     graph: SharedSuccessions
@@ -66,7 +95,7 @@ class SharedSuccessionEngine(LiveSuccessions):
         self._forms: list[MatchForm] = []
         self._nothing: list[Matches] | None = None
         self._told: pa.Schema | None = None
-        super().__init__(_together([each.prepared for each in queries]), lateness=lateness)
+        super().__init__(prepared_together([q.prepared for q in queries]), lateness=lateness)
 
     # -- what hosts call ------------------------------------------------------------------------
 
@@ -111,17 +140,14 @@ class SharedSuccessionEngine(LiveSuccessions):
         other._succession.counters[:] = self._succession.counters
         return other
 
-    def compact(self) -> bool:
-        """Drop the events that no instance of their own key needs, if all queries have one key."""
-        if not super().compact():
-            return False
-        self._atoms.rename(self._held)
-        return True
-
     # -- building up ----------------------------------------------------------------------------
 
+    def _graph(self) -> SharedSuccessions:
+        """The operators of all queries."""
+        return share_successions([q.prepared for q in self.queries], self._column_types)
+
     def _laid_out(self) -> SuccessionLayout:
-        self.graph = share_successions([q.prepared for q in self.queries], self._column_types)
+        self.graph = self._graph()
         self._atoms = LiveTouches()
         places = self.graph.queries
         users: list[list[int]] = [[] for _ in self.graph.operators]
@@ -136,23 +162,7 @@ class SharedSuccessionEngine(LiveSuccessions):
         columns = {column_of_key(layout, query.key) for query in self.graph.queries}
         return columns.pop() if len(columns) == 1 else None
 
-    def _keep(self, arrays: dict[str, np.ndarray], rows: int) -> None:
-        self._atoms.append(self._live.end, rows, arrays["touching"], arrays["touched"])
-        super()._keep(arrays, rows)
-
-    def _replay_restored(self) -> None:
-        super()._replay_restored()
-        self._atoms.keep_only(self._held)
-
     # -- one batch ------------------------------------------------------------------------------
-
-    def _process(self, first_new: int) -> list[Piece]:
-        pieces = super()._process(first_new)
-        self._atoms.keep_only(self._held)
-        return pieces
-
-    def _touches(self, ordinals: np.ndarray) -> Touches:
-        return self._atoms.of(ordinals)
 
     def _found(self, chains: Chains, roots: np.ndarray, view: View) -> list[Piece]:
         """Hand each query the matches of its root; `feed` and `advance` deliver them."""
@@ -195,7 +205,7 @@ class SharedSuccessionEngine(LiveSuccessions):
         return found
 
 
-def _together(queries: Sequence[Prepared]) -> Prepared:
+def prepared_together(queries: Sequence[Prepared]) -> Prepared:
     """What the engine has to know of all queries at once: columns, their types, the windows."""
     names = {name for each in queries for name in each.needed_columns}
     types = {name: kind for each in queries for name, kind in each.column_types.items()}

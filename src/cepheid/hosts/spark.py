@@ -14,6 +14,8 @@ from cepheid.planner.prepare import with_statistics
 from cepheid.planner.registered_sources import registrations_of
 
 if TYPE_CHECKING:
+    from cepheid.hosts.spark_workload import WorkloadPlan
+    from cepheid.hosts.spark_workload_stream import WorkloadStreamPlan
     from cepheid.hosts.workload import Workload
 
 
@@ -30,6 +32,17 @@ def detect_spark(events: Any, query: CompiledQuery, options: Options) -> Any:
 
 def detect_workload_spark(events: Any, workload: Workload, control: Any = None) -> Any:
     """The matches of all queries of a workload in one job: lazy, in the form common to all."""
+    return _workload_plan(events, workload, control).matches()
+
+
+def explain_workload_spark(events: Any, workload: Workload) -> str:
+    """How a workload would run on Spark: which queries where, and which edges are shuffled."""
+    return _workload_plan(events, workload).explain()
+
+
+def _workload_plan(
+    events: Any, workload: Workload, control: Any = None
+) -> WorkloadPlan | WorkloadStreamPlan:
     _refuse_guaranteed(workload.options)
     events = registered_frames(events, workload.registrations)
     options = with_statistics(workload.options)
@@ -38,7 +51,7 @@ def detect_workload_spark(events: Any, workload: Workload, control: Any = None) 
             plan_workload_stream,
         )
 
-        return plan_workload_stream(events, workload.members, options, control).matches()
+        return plan_workload_stream(events, workload.members, options, control)
     if control is not None:
         raise OptionError.of(
             "control-of-batch",
@@ -47,7 +60,7 @@ def detect_workload_spark(events: Any, workload: Workload, control: Any = None) 
         )
     from cepheid.hosts.spark_workload import plan_workload_batch  # noqa: PLC0415 (as above)
 
-    return plan_workload_batch(events, workload.members, options).matches()
+    return plan_workload_batch(events, workload.members, options)
 
 
 def scan_spark(spark: Any, path: Any, query: CompiledQuery, options: Options) -> Any:

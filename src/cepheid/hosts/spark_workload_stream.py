@@ -132,6 +132,8 @@ class WorkloadStreamPlan:
         for number, lane in enumerate(self.lanes):
             buckets = f"{lane.routing.buckets} buckets"
             lines.append(f"lane {number}, {lane}: {len(lane.members)} queries, {buckets}")
+        if any(lane.node is not None for lane in self.lanes):
+            lines.append("every query runs whole: only in a batch are edges shuffled")
         return "\n".join(lines)
 
 

@@ -31,6 +31,7 @@ class Chunk:
         "lacks",
         "lanes",
         "last_time",
+        "twins",
     )
 
     def __init__(
@@ -48,7 +49,8 @@ class Chunk:
         """Rows `selected` of the batch (all when None), with their times.
 
         `positions` are their arrival numbers, or the arrival number of the batch's first row.
-        Instead of `times` the whole batch's times will do, when they are in order.
+        Instead of `times` the whole batch's times will do, when they are in order. `twins` is for
+        rows whose numbers among equal ones were counted elsewhere.
         """
         if times is None:
             assert batch_times is not None and selected is not None
@@ -61,6 +63,7 @@ class Chunk:
             self._rows = len(times)
         self.lacks = lacks
         self.lanes: np.ndarray | None = None
+        self.twins: np.ndarray | None = None
         self._ties: bool | None = None
         self.base = base
         self.first_time = int(first)
@@ -118,6 +121,8 @@ class Chunk:
         part = Chunk(base, batch, None, self.positions[rows], self.times[rows], lacks)
         if self.lanes is not None:
             part.lanes = self.lanes[:, rows]
+        if self.twins is not None:
+            part.twins = self.twins[rows]
         return part
 
     @property

@@ -378,8 +378,12 @@ class Workload:
         """Which queries run together, what they share and what that saves, for people.
 
         `events` is a table or schema like the events to come; a running workload knows them, and
-        tells what it has counted.
+        tells what it has counted. Of a Spark DataFrame it tells how the work would be divided.
         """
+        if type(events).__module__.startswith("pyspark."):
+            from cepheid.hosts.spark import explain_workload_spark  # noqa: PLC0415 (pyspark's door)
+
+            return explain_workload_spark(events, self)
         counted = None
         if self._run is not None:
             counted = {n: unit.counters for n, unit in enumerate(self._run.units)}

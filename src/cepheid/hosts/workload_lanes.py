@@ -3,7 +3,8 @@
 Queries of one key go together, and their events by key to every partition. Queries that no key
 divides are each run whole on one node, that is one partition (the placement of the paper's section
 4.4, where operators of one query fuse): those with operators in common meet on the same node. A
-lane's events are copied once for it, whatever the number of its queries.
+lane's events are copied once for it, whatever the number of its queries. In a batch, parts of them
+may run in lanes of their own (workload_cuts).
 """
 
 from __future__ import annotations
@@ -30,17 +31,24 @@ from cepheid.planner.workload_plan import Member
 class Lane:
     """Queries whose events are divided in one way; without a key they all run on `node`.
 
-    `programs` are the queries made ready, in the same order.
+    `programs` are the queries made ready, in the same order. Where queries are cut (workload_cuts),
+    a lane `finds` parts for others and nothing else, or its queries are `given` parts; `read` are
+    the types it needs then.
     """
 
     members: tuple[Member, ...]
     programs: tuple[PreparedProgram, ...]
     routing: Routing
     node: int | None = None
+    finds: tuple[int, ...] = ()
+    given: tuple[int, ...] = ()
+    read: tuple[str, ...] | None = None
 
     @property
     def types(self) -> tuple[str, ...] | None:
         """The event types that matter; None when events of any type do."""
+        if self.read is not None:
+            return self.read
         every = [program.types for program in self.programs]
         if any(types is None for types in every):
             return None

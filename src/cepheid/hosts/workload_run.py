@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from cepheid.hosts.composites import Composites
 from cepheid.hosts.found import Found
 from cepheid.hosts.in_process import Detector
 from cepheid.hosts.ingest import EventBatch
@@ -28,9 +29,15 @@ from cepheid.hosts.unit_dispatch import WORTH_IT, UnitDispatch
 from cepheid.model.options import Options
 from cepheid.planner.active import Active
 from cepheid.planner.shared_successions import SharedSuccessions
-from cepheid.planner.workload_plan import Group, Member, Sharing, plan_workload
+from cepheid.planner.workload_plan import (
+    KEYLESS_GRAPH,
+    Group,
+    Member,
+    Sharing,
+    plan_workload,
+)
 
-_DRIVEN = 2**62
+DRIVEN = 2**62
 """A lateness no event reaches: the watermark moves only when it is told to."""
 
 
@@ -113,9 +120,12 @@ class SequencesUnit(Unit):
 class SuccessionsUnit(Unit):
     """Queries of successors as one graph of shared operators."""
 
-    def __init__(self, group: Group, options: Options, lateness: int) -> None:
-        """`lateness` in the time column's unit."""
+    def __init__(
+        self, group: Group, options: Options, lateness: int, given: Sequence[str] = ()
+    ) -> None:
+        """`lateness` in the time column's unit; the parts `given` are found elsewhere."""
         # Its kernel is compiled when it is loaded, for which sequences need not wait.
+        from cepheid.hosts.cut_succession_engines import FedSuccessionEngine  # noqa: PLC0415
         from cepheid.hosts.shared_succession_engine import (  # noqa: PLC0415
             RunningQuery,
             SharedSuccessionEngine,
@@ -126,8 +136,14 @@ class SuccessionsUnit(Unit):
             RunningQuery(prepared, member.active.since, member.active.until)
             for member, prepared in zip(group.members, group.queries, strict=True)
         ]
-        self._engine = SharedSuccessionEngine(queries, lateness=lateness)
+        self._fed = FedSuccessionEngine(queries, given, lateness=lateness) if given else None
+        self._engine = self._fed or SharedSuccessionEngine(queries, lateness=lateness)
         self._names = tuple(member.name for member in group.members)
+
+    def take_composites(self, composites: Composites) -> None:
+        """Composites of the given parts, whose time has not come."""
+        assert self._fed is not None
+        self._fed.take(composites)
 
     def _take(self, events: EventBatch) -> Found:
         """Take events; what became final."""
@@ -203,10 +219,12 @@ class WorkloadRun:
         open_schema: bool = False,
         driven: bool = False,
         before: WorkloadRun | None = None,
+        given: Sequence[str] = (),
     ) -> None:
         """`driven`: the watermark moves only by `advance`; else events come in order of time.
 
-        It goes on from the state of the run `before`.
+        It goes on from the state of the run `before`. The parts `given`, canonical texts of the
+        graph that no key divides, are found elsewhere (`take_composites`).
         """
         self.members = tuple(members)
         self._set_aside = SetAside()
@@ -220,9 +238,10 @@ class WorkloadRun:
                 units.append(old)
                 continue
             if group.sharing is Sharing.SEQUENCES:
-                unit: Unit = SequencesUnit(group, self.options, _DRIVEN if driven else 0)
+                unit: Unit = SequencesUnit(group, self.options, DRIVEN if driven else 0)
             elif group.sharing is Sharing.SUCCESSIONS:
-                unit = SuccessionsUnit(group, self.options, _DRIVEN if driven else 0)
+                own = given if group.state == KEYLESS_GRAPH else ()
+                unit = SuccessionsUnit(group, self.options, DRIVEN if driven else 0, own)
             else:
                 unit = OwnUnit(group, self.options, schema, open_schema=open_schema, driven=driven)
             if old is not None:
@@ -269,6 +288,12 @@ class WorkloadRun:
                 is_most = 2 * len(rows) > events.batch.num_rows
                 found = found + unit.feed(events if is_most else events.only(rows))
         return found
+
+    def take_composites(self, composites: Composites) -> None:
+        """Composites that end no earlier than any event that was fed; parts by their places."""
+        for unit in self.units:
+            if isinstance(unit, SuccessionsUnit) and unit.group.state == KEYLESS_GRAPH:
+                unit.take_composites(composites)
 
     def advance(self, watermark: int) -> Found:
         """No event before `watermark` will come any more; the matches this makes final."""

@@ -13,6 +13,8 @@ Arrays of int64 with a row each:
   queues     [first, last]                         the same, of one timer each: the first due first
   witnesses  [node, start, end, last start, next]  exceptions, the latest first
 Facts of an event `e` are columns of `facts`: its mask, end and start, then what conditions read.
+An event of a composite that was found elsewhere has in place of a mask how many events of it come
+before (from bit GIVEN_PLACE on), and its variable below that.
 
 A timer adds an instant to a match (SPEC A1.3). Its node names the event before it, and instead of a
 variable how long after the end of that event it is: INSTANT + delay, lower than any variable.
@@ -53,6 +55,9 @@ NO_KEY = NULL_INT
 INSTANT = -(2**62)
 NO_INSTANT = INSTANT // 2
 """What stands below this in place of a variable is an instant."""
+
+GIVEN_PLACE = 32
+"""The bit of a given event's mask at which its place begins."""
 
 NODE_WIDTH = 3
 (
@@ -127,6 +132,35 @@ def joined(nodes, count, first, second, shift):  # type: ignore[no-untyped-def]
         place -= 1
         node = nodes[node, 0]
     return last
+
+
+@njit(cache=True, nogil=True)
+def given_before(order, touch_starts, begin, end, facts, base):  # type: ignore[no-untyped-def]
+    """How many events come before the last ones of given composites, for each leaf they touch.
+
+    The mask of other events is the number of their type, which stays below the place.
+    """
+    before = 0
+    for x in range(begin, end):
+        touches = touch_starts[x + 1] - touch_starts[x]
+        before += touches * (facts[MASK, order[x] - base] >> GIVEN_PLACE)
+    return before
+
+
+@njit(cache=True, nogil=True)
+def given_chain(nodes, count, last, facts, base):  # type: ignore[no-untyped-def]
+    """A composite that was found elsewhere, whose last event this is; there must be room.
+
+    Returns the new last node.
+    """
+    place = facts[MASK, last - base] >> GIVEN_PLACE
+    for each in range(place + 1):
+        event = last - place + each
+        node = count + each
+        nodes[node, 0] = node - 1 if each > 0 else -1
+        nodes[node, 1] = facts[MASK, event - base] & ((1 << GIVEN_PLACE) - 1)
+        nodes[node, 2] = event
+    return count + place
 
 
 @njit(cache=True, nogil=True)

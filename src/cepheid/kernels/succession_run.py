@@ -48,6 +48,8 @@ from cepheid.kernels.match_nodes import (
     earliest_due,
     failed,
     first_start,
+    given_before,
+    given_chain,
     joined,
     last_stamps,
     latest,
@@ -74,6 +76,7 @@ from cepheid.kernels.succession_shape import (
     FIRST_KEY,
     FLAGS,
     FOLLOW,
+    GIVEN,
     KIND,
     MERGE,
     NO_VARIABLE,
@@ -209,11 +212,14 @@ def work(  # type: ignore[no-untyped-def]
             j += 1
         if not is_resumed:
             top = touch_starts[j] - touch_starts[i]
-            control[NEEDED + OF_NODES] = node_count + top
+            more = top
+            if operators[operators.shape[0] - 1, FLAGS] & GIVEN:
+                more += given_before(order, touch_starts, i, j, facts, base)
+            control[NEEDED + OF_NODES] = node_count + more
             control[NEEDED + OF_FOUND] = top
             control[NEEDED + OF_LISTS] = counts[ALIVE] // 2
             if (
-                node_count + top > nodes.shape[0]
+                node_count + more > nodes.shape[0]
                 or top > found.shape[0]
                 or counts[ALIVE] > 2 * lists.shape[0]
             ):
@@ -241,6 +247,12 @@ def work(  # type: ignore[no-untyped-def]
                     leaf = touched[at]
                     place = spans[leaf, 1]
                     spans[leaf, 1] = place + 1
+                    if operators[leaf, FLAGS] & GIVEN:
+                        node_count = given_chain(nodes, node_count, event, facts, base) + 1
+                        found[place, 0] = node_count - 1
+                        found[place, 1] = first_start(nodes, node_count - 1, facts, base)
+                        found[place, 2] = 1
+                        continue
                     nodes[node_count, 0] = -1
                     nodes[node_count, 1] = operators[leaf, SECOND]
                     nodes[node_count, 2] = event

@@ -58,6 +58,17 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
+class Given:
+    """Composites that another graph has found: the last event of each touches atom `atom`.
+
+    Their events lie side by side, and tell in place of a mask how they belong together
+    (match_nodes.GIVEN_PLACE).
+    """
+
+    atom: int
+
+
+@dataclass(frozen=True, slots=True)
 class Merge:
     """What any of the operators finds.
 
@@ -151,13 +162,13 @@ class Delay:
     delay: int
 
 
-Operator: TypeAlias = Leaf | Merge | Test | Follow | Repeat | Exclude | Delay
+Operator: TypeAlias = Leaf | Given | Merge | Test | Follow | Repeat | Exclude | Delay
 
 
 def operands_of(operator: Operator) -> tuple[int, ...]:
     """The operators whose findings an operator reads."""
     match operator:
-        case Leaf():
+        case Leaf() | Given():
             return ()
         case Merge():
             return operator.operands
@@ -208,7 +219,7 @@ The operators that use this one are users[row[USERS]] to users[next row[USERS]].
 queue's number in the place of a second operand.
 """
 
-UNORDERED, CAPPED, REPORTS, ROOT, TOTALS, RANKED = 1, 2, 4, 8, 16, 32
+UNORDERED, CAPPED, REPORTS, ROOT, TOTALS, RANKED, GIVEN = 1, 2, 4, 8, 16, 32, 64
 
 NO_VARIABLE = -1
 """In place of a variable: the end of a group of deadlines."""
@@ -218,6 +229,7 @@ NO_VARIABLE = -1
 class OperatorTable:
     """The operators as rows, with an empty one behind them, and what does not fit into rows.
 
+    The empty one has the flag GIVEN if any operator has it.
     `conditions` are the distinct texts; `calls` has a row for each condition of an operator: its
     text, and where its constants begin. `leaves` are pairs of atom and operator, sorted. `timers`
     are the operators that delay, each with a queue of its own.
@@ -256,13 +268,15 @@ class _TableBuilder:
                 row[column] = value
             for operand in dict.fromkeys(operands_of(operator)):
                 users[operand].append(number)
-            if isinstance(operator, Leaf):
+            if isinstance(operator, Leaf | Given):
                 leaves.append((operator.atom, number))
             if isinstance(operator, Delay):
                 row[SECOND] = len(timers)
                 timers.append(number)
         for root in self._shape.roots:
             rows[root, FLAGS] |= ROOT
+        some_given = any(isinstance(each, Given) for each in operators)
+        rows[-1, FLAGS] = GIVEN if some_given else 0
         rows[:, USERS] = np.cumsum([0, *map(len, users)])
         calls = [(self._texts[_text(c)], c.first_int, c.first_float) for c in self._calls]
         return OperatorTable(
@@ -294,6 +308,8 @@ class _TableBuilder:
                     return cells
                 measured = [n for each in operator.totals.measured for n in each]
                 return cells | self._more([operator.totals.lanes, *measured]) | {FLAGS: TOTALS}
+            case Given():
+                return {KIND: LEAF, FLAGS: GIVEN}
             case Merge():
                 return {KIND: MERGE, **self._merged(operator)}
             case Test():

@@ -29,9 +29,9 @@ class PlanOptions:
     rules_off: names of the optimiser's rules that are left out. chains: whether plain chains of
     successors have a kernel of their own, or run as other patterns of NEXT do. placement: how a
     workload's queries that no key divides get their nodes: "greedy", "greedy-without-reuse" or
-    "round-robin". running_totals: whether a run of NEXT that only aggregates ask for is kept as
-    totals instead of events: where that is possible (None), never (False), or always: what cannot
-    be kept so is refused (True).
+    "round-robin". cuts: whether parts of such queries may run apart from them. running_totals:
+    whether a run of NEXT that only aggregates ask for is kept as totals instead of events: where
+    that is possible (None), never (False), or always: what cannot be kept so is refused (True).
     """
 
     scan: str = "stacks"
@@ -47,6 +47,7 @@ class PlanOptions:
     costs: str = "corrected"
     search: str = "pareto"
     placement: str = "greedy"
+    cuts: bool = True
     chains: bool = True
     running_totals: bool | None = None
 

@@ -6,7 +6,8 @@ crosses between nodes, because queries are whole. A query goes where it adds lea
 reuse an operator that runs on a node already adds nothing there, so that queries with
 sub-expressions in common meet on one node, where they share them.
 
-`placement` is the same for single operators, which only a simulation can spread over nodes.
+`placement` is the same for single operators, which only a simulation can spread over nodes at will;
+`cut_placement` lets parts of queries run apart from them where there are two stages.
 """
 
 from __future__ import annotations

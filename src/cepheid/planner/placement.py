@@ -14,8 +14,9 @@ the traffic between *different* ones. A source may live on a node; then its rate
 operator's. One that lives nowhere comes from outside, costs the same wherever it is read and is
 left out of the sum. Sinks are proxies of their own, beside the nodes.
 
-Hosts place whole queries (fused_placement): between partitions of Spark every edge of a plan would
-be an exchange of composites (docs/decisions/0014). This is what Figure 11 simulates.
+Hosts place whole queries (fused_placement), and in a batch cut off what is cheaper to carry than to
+find again (cut_placement): between partitions of Spark every edge is an exchange of composites.
+This is what Figure 11 simulates.
 """
 
 from __future__ import annotations

@@ -171,8 +171,8 @@ def share_sequences(queries: Sequence[Shareable]) -> SharedSequences:
 
 def shareable(prepared: Prepared, type_of: Callable[[str], ScalarType]) -> Shareable | str:
     """A query as atoms, or what keeps it from being shared in this way."""
-    plain = PlanOptions(placement=prepared.options.plan.placement)
-    if prepared.options.plan != plain:
+    given = prepared.options.plan
+    if given != PlanOptions(placement=given.placement, cuts=given.cuts):
         return "plan options are given for it"
     if isinstance(prepared.plan, SuccessionPlan):
         return _chain(prepared, prepared.plan, type_of)

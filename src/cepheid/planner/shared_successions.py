@@ -4,18 +4,22 @@ Queries differ in the names of their variables, in what they return and in where
 pattern; none of that is seen by an operator. So whatever has the same canonical form is one
 operator, used by all queries that have it. What comes out at a query's root is renamed to the
 query's own variables.
+
+A graph may also be cut (cut_patterns): one finds the composites of some parts, which become an
+operator without operands in others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from cepheid.algebra.expression import Expression, ScalarType
-from cepheid.algebra.pattern import Atom, Except, Pattern, Union, walk
-from cepheid.kernels.succession_shape import Operator, SuccessionShape, operands_of
+from cepheid.algebra.pattern import Atom, Except, Pattern, Union, Within, walk
+from cepheid.kernels.succession_shape import Given, Operator, SuccessionShape, operands_of
 from cepheid.model.errors import OptionError
 from cepheid.planner.canonical_succession import CanonicalForms
+from cepheid.planner.cut_patterns import uses
 from cepheid.planner.dispatch import Dispatcher
 from cepheid.planner.prepare import Prepared
 from cepheid.planner.succession_layout import OperatorBuilder, SuccessionLayout
@@ -48,24 +52,51 @@ class QueryInGraph:
 class SharedSuccessions:
     """The graph as a kernel runs it, and what there is to tell about it.
 
-    `unshared` is how many operators the queries would have each for itself.
+    `unshared` is how many operators the queries would have each for itself. `given` are the parts
+    whose composites come from elsewhere, each with the atom that the last event of one touches.
     """
 
     layout: SuccessionLayout
     operators: tuple[SharedOperator, ...]
     queries: tuple[QueryInGraph, ...]
     unshared: int
+    given: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PartsGraph:
+    """A graph that finds composites for others: `roots` has the operator of each part."""
+
+    layout: SuccessionLayout
+    roots: tuple[int, ...]
 
 
 def share_successions(
-    queries: Sequence[Prepared], types: Mapping[str, ScalarType]
+    queries: Sequence[Prepared], types: Mapping[str, ScalarType], given: Collection[str] = ()
 ) -> SharedSuccessions:
-    """One graph for several queries with the same options, over columns of these types."""
+    """One graph for several queries with the same options, over columns of these types.
+
+    The composites of the parts `given`, canonical texts, come from elsewhere.
+    """
+    return _graph(queries, types, given).build()
+
+
+def parts_graph(
+    queries: Sequence[Prepared], types: Mapping[str, ScalarType], parts: Sequence[str]
+) -> PartsGraph:
+    """The graph that finds these parts of the queries, canonical texts, and nothing else."""
+    return _graph(queries, types, ()).build_parts(parts)
+
+
+def _graph(
+    queries: Sequence[Prepared], types: Mapping[str, ScalarType], given: Collection[str]
+) -> _Graph:
     _refuse_other_options(queries)
     return _Graph(
         [succession_of(each) for each in queries],
         lambda name: types.get(name, ScalarType.UNKNOWN),
-    ).build()
+        frozenset(given),
+    )
 
 
 def succession_of(prepared: Prepared) -> SuccessionPlan:
@@ -105,13 +136,18 @@ class _Graph(OperatorBuilder):
     """All operators of several plans; variables are numbered anew in every part of a pattern."""
 
     def __init__(
-        self, plans: Sequence[SuccessionPlan], type_of_column: Callable[[str], ScalarType]
+        self,
+        plans: Sequence[SuccessionPlan],
+        type_of_column: Callable[[str], ScalarType],
+        given: frozenset[str],
     ) -> None:
         super().__init__(type_of_column)
         self._plans = plans
         self._forms = CanonicalForms()
         self._by_text: dict[str, int] = {}
         self._atoms: list[tuple[tuple[str, ...], Expression]] = []
+        self._wanted = given
+        self._given: dict[str, Pattern] = {}
 
     def build(self) -> SharedSuccessions:
         places = []
@@ -120,15 +156,34 @@ class _Graph(OperatorBuilder):
             number_of = {c.variable: n for n, c in enumerate(plan.components)}
             names = tuple(number_of[name] for name in form.variables)
             places.append(QueryInGraph(self.operator(plan.pattern), names, shared_key(plan)))
+        given = {text: len(self._atoms) + number for number, text in enumerate(self._given)}
+        for text, atom in given.items():
+            self.operators[self._by_text[text]] = Given(atom)
+        layout = self._layout(tuple(dict.fromkeys(place.root for place in places)))
+        unshared = sum(1 for each in self._plans for _ in walk(each.pattern))
+        return SharedSuccessions(layout, self._told(places), tuple(places), unshared, given)
+
+    def build_parts(self, parts: Sequence[str]) -> PartsGraph:
+        wanted = frozenset(parts)
+        for plan in self._plans:
+            self._forms.add_query(plan.pattern)
+            for node, above in uses(plan.pattern, self._forms, wanted):
+                self.operator(node, above)
+        roots = tuple(self._by_text[text] for text in parts)
+        return PartsGraph(self._layout(roots), roots)
+
+    def _layout(self, roots: tuple[int, ...]) -> SuccessionLayout:
         plan = union_of(self._plans)
-        roots = tuple(dict.fromkeys(place.root for place in places))
         dispatcher = Dispatcher(self._atoms, plan.absent)
-        layout = SuccessionLayout(
+        # The events of given composites touch no atom, but what they lack depends on their types.
+        named = (a for part in self._given.values() for a in walk(part) if isinstance(a, Atom))
+        others = {name: dispatcher.number_of_any for atom in named for name in atom.types}
+        return SuccessionLayout(
             plan,
             SuccessionShape(tuple(self.operators), roots),
             self.columns,
             tuple(self.conditions.computed),
-            dispatcher.type_numbers,
+            {**others, **dispatcher.type_numbers},
             dispatcher.number_of_any,
             (),
             tuple(self.conditions.ints),
@@ -136,8 +191,16 @@ class _Graph(OperatorBuilder):
             self.most,
             dispatcher=dispatcher,
         )
-        unshared = sum(1 for each in self._plans for _ in walk(each.pattern))
-        return SharedSuccessions(layout, self._told(places), tuple(places), unshared)
+
+    def operator(self, node: Pattern, above: tuple[Within, ...] = ()) -> int:
+        text = self._forms.of(node).text
+        if text not in self._wanted:
+            return super().operator(node, above)
+        known = self.known(node)
+        if known is not None:
+            return known
+        self._given[text] = node
+        return self.add(node, Given(-1))  # atoms are counted when all others are known
 
     def _told(self, places: list[QueryInGraph]) -> tuple[SharedOperator, ...]:
         users: list[set[int]] = [set() for _ in self.operators]

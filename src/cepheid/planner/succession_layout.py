@@ -133,7 +133,7 @@ class OperatorBuilder(ABC):
     def operator(self, node: Pattern, above: tuple[Within, ...] = ()) -> int:
         """The number of the operator for a node; `above` are the windows its matches must pass."""
         known = self.known(node)
-        operands = [self.operator(*each) for each in _below(node, above)]
+        operands = [self.operator(*each) for each in operands_below(node, above)]
         if known is None:
             return self.add(node, self._made(node, operands, above))
         found = self.operators[known]
@@ -247,7 +247,7 @@ class OperatorBuilder(ABC):
         )
 
 
-def _below(
+def operands_below(
     node: Pattern, above: tuple[Within, ...]
 ) -> tuple[tuple[Pattern, tuple[Within, ...]], ...]:
     """The operands of a node, with the windows that their matches must pass."""

@@ -100,6 +100,17 @@ def prepared_stages(
     )
 
 
+KEYLESS_GRAPH = (Sharing.SUCCESSIONS, None)
+"""The state of the group of successors that no key divides."""
+
+
+def joins_keyless_graph(
+    member: Member, stages: tuple[Prepared, ...], types: Mapping[str, ScalarType]
+) -> bool:
+    """Whether a query runs in the graph of successors that no key divides."""
+    return _kind_of(member, stages, types).state == KEYLESS_GRAPH
+
+
 @dataclass(frozen=True, slots=True)
 class _Kind:
     """What members must have in common to run together, and why one runs alone if it does."""
