@@ -81,7 +81,7 @@ def test_random_queries(spark: SparkSession, partitions: int, first: int) -> Non
     frames, expected = {}, {}
     for seed in range(first, first + 12):
         case = random_case(seed)
-        events = pa.Table.from_pylist(random_rows(7 * seed, 60), schema=WIDE)
+        events = pa.Table.from_pylist(random_rows(7 * seed, 150), schema=WIDE)
         name = f"{seed}: {case.text} {case.options}"
         options = {"id": "event", **case.options}
         here = cepheid.detect(events, case.text, **options)
@@ -91,7 +91,7 @@ def test_random_queries(spark: SparkSession, partitions: int, first: int) -> Non
     found = in_one_job(frames)
     wrong = [name for name in frames if found[name] != expected[name]]
     assert not wrong, "\n".join(wrong)
-    assert sum(map(len, expected.values())) > 20
+    assert sum(map(len, expected.values())) > 40
 
 
 QUERIES = {
