@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from cepheid.hosts.batch_columns import ColumnOf
 from cepheid.hosts.event_columns import EventColumns
 from cepheid.hosts.live_engine import LiveEngine, too_many_instances
 from cepheid.hosts.matches import Piece
@@ -155,6 +156,7 @@ class ChainEngine(LiveEngine):
     def _take_as_it_is(
         self,
         batch: pa.RecordBatch,
+        column: ColumnOf,
         codes: np.ndarray,
         times: np.ndarray,
         arrived: int,
@@ -163,7 +165,7 @@ class ChainEngine(LiveEngine):
         """Let the kernel read a batch's columns as they are; how many rows it could take."""
         if self._plain is None:
             return 0
-        read = self._plain.read(batch, codes, times, max(self.watermark, self.latest))
+        read = self._plain.read(batch, column, codes, times, max(self.watermark, self.latest))
         if read is None:
             return 0
         self._columns.complete(read.mask, read.times, batch, read.selected, codes)

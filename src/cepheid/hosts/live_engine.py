@@ -15,12 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.algebra.expression import ScalarType
+from cepheid.hosts.batch_columns import BatchColumns, ColumnOf
 from cepheid.hosts.batch_schema import check_batch_schema, merged_schema
 from cepheid.hosts.event_reader import AbsentKey, EventReader
 from cepheid.hosts.ingest import EventBatch
 from cepheid.hosts.matches import Matches, Piece
 from cepheid.hosts.plain_columns import PlainBatch
-from cepheid.hosts.set_aside import SetAside, event_times
+from cepheid.hosts.set_aside import SetAside, event_times, time_numbers
 from cepheid.hosts.store import Chunk, View
 from cepheid.kernels.relevance import RowSelector, is_in_order, select_any_order
 from cepheid.model.errors import LimitExceeded, StateError
@@ -68,6 +69,7 @@ class LiveEvents(ABC):
         self._dead_until = BEGINNING
         self._held = np.zeros(0, np.int64)
         self._schema: pa.Schema | None = None
+        self._batch_columns = BatchColumns()
         self._selector = RowSelector()
         self._live_rows = 0
         self._start_over()
@@ -249,6 +251,7 @@ class LiveEvents(ABC):
     def _take_as_it_is(
         self,
         batch: pa.RecordBatch,
+        column: ColumnOf,
         codes: np.ndarray,
         times: np.ndarray,
         arrived: int,
@@ -269,12 +272,17 @@ class LiveEvents(ABC):
         last = arrived if isinstance(arrived, int) else int(arrived[-1]) - batch.num_rows + 1
         self.position = last + batch.num_rows
         types = self._columns.types
-        codes = types.read(batch.column(self.options.type))
-        times, bad = event_times(batch, self.options, check_range=False)
+        column = self._batch_columns.of(batch)
+        codes = types.read(column(self.options.type))
+        if self.options.start is None:
+            end = self.options.end_column
+            times, bad = time_numbers(column(end), end, check_range=False)
+        else:
+            times, bad = event_times(batch, self.options, check_range=False)
         pieces: list[Piece] = []
         lacks = events.lacks
         if bad is None and not types.some_unnamed and not lacks and isinstance(arrived, int):
-            taken = self._take_as_it_is(batch, codes, times, arrived, pieces)
+            taken = self._take_as_it_is(batch, column, codes, times, arrived, pieces)
             if taken == batch.num_rows:
                 self._prune()
                 return pieces

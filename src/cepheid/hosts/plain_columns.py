@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.algebra.expression import attributes
+from cepheid.hosts.batch_columns import ColumnOf, int64_values
 from cepheid.hosts.event_columns import EventColumns
 from cepheid.kernels.plain_rows import PlainRows
 from cepheid.model.event_time import MAX_TIME
@@ -46,7 +47,12 @@ class PlainColumns:
         self._rows = PlainRows()
 
     def read(
-        self, batch: pa.RecordBatch, codes: np.ndarray, times: np.ndarray, latest: int
+        self,
+        batch: pa.RecordBatch,
+        column: ColumnOf,
+        codes: np.ndarray,
+        times: np.ndarray,
+        latest: int,
     ) -> PlainBatch | None:
         """The rows up to the first block that is not in order, or has a key far from the others.
 
@@ -59,24 +65,16 @@ class PlainColumns:
             return None
         keys, close = _NO_KEYS, (0, 0)
         if self._key is not None:
-            column = _whole_numbers(batch, self._key)
-            assert self._columns.keys is not None
-            found = None if column is None else self._columns.keys.close_range(column)
-            if column is None or found is None:
+            values = column(self._key)
+            if not isinstance(values, pa.Int64Array) or values.null_count:
                 return None
-            keys, close = column, found
-        if not all(batch.schema.get_field_index(name) >= 0 for name in self._needed):
+            keys = int64_values(values)
+            assert self._columns.keys is not None
+            found = self._columns.keys.close_range(keys)
+            if found is None:
+                return None
+            close = found
+        if self._needed and not self._needed.issubset(batch.schema.names):
             return None
         read = self._rows.select(codes, types.bits, wanted, times, latest, keys, close)
         return PlainBatch(*read) if read[0] else None
-
-
-def _whole_numbers(batch: pa.RecordBatch, name: str) -> np.ndarray | None:
-    """A column of integers without nulls; None when it is not like that."""
-    where = batch.schema.get_field_index(name)
-    if where < 0:
-        return None
-    column = batch.column(where)
-    if column.type != pa.int64() or column.null_count:
-        return None
-    return np.asarray(column)

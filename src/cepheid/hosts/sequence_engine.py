@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from cepheid.hosts.batch_columns import ColumnOf
 from cepheid.hosts.event_columns import EventColumns
 from cepheid.hosts.event_reader import AbsentKey
 from cepheid.hosts.live_engine import BEGINNING, END_OF_TIME, LiveEngine
@@ -60,6 +61,7 @@ class SequenceEngine(LiveEngine):
     def _take_as_it_is(
         self,
         batch: pa.RecordBatch,
+        column: ColumnOf,
         codes: np.ndarray,
         times: np.ndarray,
         arrived: int,
@@ -68,7 +70,7 @@ class SequenceEngine(LiveEngine):
         """Let the kernel read a batch's columns as they are; how many rows it could take."""
         if self._plain is None:
             return 0
-        read = self._plain.read(batch, codes, times, max(self.watermark, self.latest))
+        read = self._plain.read(batch, column, codes, times, max(self.watermark, self.latest))
         if read is None:
             return 0
         inputs = self._columns.complete(read.mask, read.times, batch, read.selected, codes)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
+from cepheid.hosts.batch_columns import int64_values
 from cepheid.model.errors import DataError
 from cepheid.model.event_time import MAX_TIME
 from cepheid.model.options import Options
@@ -139,7 +140,7 @@ def time_numbers(
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """A column of times as int64, and the rows without a usable one; `name` is for messages."""
     if isinstance(column, pa.Int64Array) and not (check_range or column.null_count):
-        return np.asarray(column), None  # as most often
+        return int64_values(column), None  # as most often
     kind = column.type
     if pa.types.is_timestamp(kind):
         if kind.unit != "us":
