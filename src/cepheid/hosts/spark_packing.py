@@ -17,6 +17,7 @@ from pyspark import TaskContext
 from cepheid.hosts.plain_types import fit
 from cepheid.hosts.snapshot import read_table, write_table
 from cepheid.hosts.sorted_runs import in_large_pieces
+from cepheid.hosts.worker_memory import leave_modules_alone
 
 REASON = "quarantine_reason"
 """The column in which set-aside events say why."""
@@ -106,6 +107,7 @@ def _packed(
     batches: Iterator[pa.RecordBatch],
     by_bucket: Callable[[pa.Table], Iterator[tuple[int, bool, pa.RecordBatch]]],
 ) -> Iterator[pa.RecordBatch]:
+    leave_modules_alone()
     context = TaskContext.get()
     task = 0 if context is None else context.partitionId()
     number = 0

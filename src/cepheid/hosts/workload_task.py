@@ -19,6 +19,7 @@ from cepheid.hosts.live_engine import END_OF_TIME
 from cepheid.hosts.plain_types import fit
 from cepheid.hosts.set_aside import event_times
 from cepheid.hosts.sorted_runs import SortedRuns, in_large_pieces
+from cepheid.hosts.worker_memory import leave_modules_alone
 from cepheid.hosts.workload_run import DRIVEN, WorkloadRun
 from cepheid.model.options import Options
 from cepheid.planner.workload_plan import KEYLESS_GRAPH, Member, plan_workload
@@ -58,6 +59,7 @@ class WorkloadTask:
 
     def detect(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """A partition in order of lane and time."""
+        leave_modules_alone()
         named = (batch.rename_columns(list(self.columns)) for batch in batches)
         runs = SortedRuns(in_large_pieces(named), LANE)
         while (number := runs.current()) is not None:
