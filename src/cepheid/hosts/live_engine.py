@@ -21,7 +21,7 @@ from cepheid.hosts.event_reader import AbsentKey, EventReader
 from cepheid.hosts.ingest import EventBatch
 from cepheid.hosts.matches import Matches, Piece
 from cepheid.hosts.plain_columns import PlainBatch
-from cepheid.hosts.set_aside import SetAside, event_times, time_numbers
+from cepheid.hosts.set_aside import SetAside, event_times
 from cepheid.hosts.store import Chunk, View
 from cepheid.kernels.relevance import RowSelector, is_in_order, select_any_order
 from cepheid.model.errors import LimitExceeded, StateError
@@ -274,11 +274,7 @@ class LiveEvents(ABC):
         types = self._columns.types
         column = self._batch_columns.of(batch)
         codes = types.read(column(self.options.type))
-        if self.options.start is None:
-            end = self.options.end_column
-            times, bad = time_numbers(column(end), end, check_range=False)
-        else:
-            times, bad = event_times(batch, self.options, check_range=False)
+        times, bad = event_times(batch, self.options, check_range=False, column=column)
         pieces: list[Piece] = []
         lacks = events.lacks
         if bad is None and not types.some_unnamed and not lacks and isinstance(arrived, int):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from cepheid.hosts.batch_columns import int64_values
+from cepheid.hosts.batch_columns import ColumnOf, int64_values
 from cepheid.model.errors import DataError
 from cepheid.model.event_time import MAX_TIME
 from cepheid.model.options import Options
@@ -105,19 +105,25 @@ class SetAside:
 
 
 def event_times(
-    batch: pa.RecordBatch, options: Options, *, check_range: bool = True
+    batch: pa.RecordBatch,
+    options: Options,
+    *,
+    check_range: bool = True,
+    column: ColumnOf | None = None,
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Times as int64 (microseconds for timestamps), and the rows without a usable one.
 
     The time of an event that lasts is its end; it must not start after that.
-    A caller that finds the times in order looks at their ends and saves `check_range` its pass.
+    A caller that finds the times in order looks at their ends and saves `check_range` its pass; one
+    that has the batch's columns gives them.
     """
+    named = column or batch.column
     times, bad = time_numbers(
-        batch.column(options.end_column), options.end_column, check_range=check_range
+        named(options.end_column), options.end_column, check_range=check_range
     )
     if options.start is None:
         return times, bad
-    starts, wrong = time_numbers(batch.column(options.start), options.start)
+    starts, wrong = time_numbers(named(options.start), options.start)
     wrong = starts > times if wrong is None else wrong | (starts > times)
     if wrong.any():
         bad = wrong if bad is None else bad | wrong

@@ -132,6 +132,7 @@ class PartsTask:
         # Its kernel is compiled when it is loaded, for which no other task need wait.
         from cepheid.hosts.cut_succession_engines import PartsEngine  # noqa: PLC0415
 
+        leave_modules_alone()
         named = (batch.rename_columns(list(self.columns)) for batch in batches)
         runs = SortedRuns(in_large_pieces(named), LANE)
         while (number := runs.current()) is not None:
