@@ -14,7 +14,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from cepheid.hosts.spark_session import local_session
-from tests.quick_compiling import remember_operations
+from cepheid.kernels.quick_start import remember_operations
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,9 +21,9 @@ def leave_out_unused_libraries() -> None:
     if not _is_own_process or is_lean():
         return
     leave_out_libraries()
-    from cepheid.kernels.quick_start import load_cached_kernels_first  # noqa: PLC0415 (numba)
+    from cepheid.kernels.quick_start import start_quickly  # noqa: PLC0415 (numba)
 
-    load_cached_kernels_first()
+    start_quickly()
 
 
 def leave_own_process(code: object) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from cepheid.kernels.machine_code import compiled
 from cepheid.kernels.match_nodes import DEADLINE
 from cepheid.kernels.succession_shape import USERS
 
@@ -13,14 +13,14 @@ _LOW_BIT = np.zeros(64, np.int64)
 _LOW_BIT[[(0x03F79D71B4CB0A89 << n) % 2**64 >> 58 for n in range(64)]] = np.arange(64)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def activate(operators, users, operator, active, groups):  # type: ignore[no-untyped-def]
     """Note that the users of an operator have to be visited."""
     for at in range(operators[operator, USERS], operators[operator + 1, USERS]):
         mark(np.uint64(users[at]), active, groups)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def activate_timers(timers, waiting, queues, now, active, groups):  # type: ignore[no-untyped-def]
     """Note the timers that have an instant now."""
     for queue in range(timers.shape[0]):
@@ -29,14 +29,14 @@ def activate_timers(timers, waiting, queues, now, active, groups):  # type: igno
             mark(np.uint64(timers[queue]), active, groups)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def mark(operator, active, groups):  # type: ignore[no-untyped-def]
     """Note that an operator has to be visited."""
     active[operator >> _SIX] |= _ONE << (operator & _LAST)
     groups[operator >> _TWELVE] |= _ONE << ((operator >> _SIX) & _LAST)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def next_active(active, groups):  # type: ignore[no-untyped-def]
     """The lowest operator that has to be visited, which is done with that; -1 for none."""
     for group in range(groups.shape[0]):
@@ -50,7 +50,7 @@ def next_active(active, groups):  # type: ignore[no-untyped-def]
     return np.int64(-1)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _lowest(bits):  # type: ignore[no-untyped-def]
     """The number of the lowest bit that is set: de Bruijn's sequence tells it from its weight."""
     weight = bits & (~bits + _ONE)

@@ -28,8 +28,8 @@ This serves every query, compiled once. Its twin is tests/oracle/denotation.py.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from cepheid.kernels.machine_code import allocating, compiled, inlined
 from cepheid.kernels.processor import lowest_bit, prefetch
 
 TIME, EVENT, BEFORE, NEWEST, SINCE, KEY = range(6)
@@ -54,17 +54,19 @@ _I = np.int64
 _ENTRY_SHIFT, _RECORD_SHIFT = np.uint64(3), np.uint64(2)
 
 
-@njit(cache=True, nogil=True)
+@allocating
 def wider(rows, needed):  # type: ignore[no-untyped-def]
     """The same rows with room for `needed` of them."""
     if needed <= rows.shape[0]:
         return rows
     more = np.empty((max(needed, 2 * rows.shape[0]), rows.shape[1]), np.int64)
-    more[: rows.shape[0]] = rows
+    for row in range(rows.shape[0]):
+        for column in range(rows.shape[1]):
+            more[row, column] = rows[row, column]
     return more
 
 
-@njit(cache=True, nogil=True)
+@allocating
 def run(  # type: ignore[no-untyped-def]
     mask, times, keys, first, numbered, steps, gaps, waits, dead, records, counts, tails, ring, out,
     counters, scratch,
@@ -76,7 +78,9 @@ def run(  # type: ignore[no-untyped-def]
     """
     begin = 0
     rows = 0
-    started = -counts[: steps - 1].sum()
+    started = 0
+    for s in range(steps - 1):
+        started -= counts[s]
     while begin < mask.shape[0]:
         begin = _advance(
             begin, mask, times, keys, first, numbered, steps, waits, records, counts, tails, ring
@@ -88,7 +92,9 @@ def run(  # type: ignore[no-untyped-def]
                 scratch)  # fmt: skip
         if begin < mask.shape[0]:
             ring = _with_room(ring, counts, tails, waits, dead, times[begin])
-    counters[STARTED] += started + counts[: steps - 1].sum()
+    for s in range(steps - 1):
+        started += counts[s]
+    counters[STARTED] += started
     counters[FINISHED] += rows // steps
     return ring, out, rows
 
@@ -99,7 +105,7 @@ def run(  # type: ignore[no-untyped-def]
 # half of the time. No array is replaced in the loops: references to it would be counted in each.
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _advance(  # type: ignore[no-untyped-def]
     begin, mask, times, keys, first, numbered, steps, waits, records, counts, tails, ring
 ):
@@ -156,7 +162,7 @@ def _advance(  # type: ignore[no-untyped-def]
     return events
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _enter(step, newest, since, steps, gaps, scratch):  # type: ignore[no-untyped-def]
     """Begin with the entries of a step that one above has taken; the steps above are known."""
     low = since
@@ -166,7 +172,7 @@ def _enter(step, newest, since, steps, gaps, scratch):  # type: ignore[no-untype
     scratch[LOW, step] = low
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _next_path(level, top, steps, gaps, tails, ring, counters, scratch):  # type: ignore[no-untyped-def]
     """Go on to the next way down from step `top` to the first; 0, or top + 1 when there is none.
 
@@ -193,7 +199,7 @@ def _next_path(level, top, steps, gaps, tails, ring, counters, scratch):  # type
     return level
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _written(level, steps, gaps, counts, tails, ring, out, rows, counters, scratch):  # type: ignore[no-untyped-def]
     """Write the matches of the last step's entries; it stops after the last, or for want of room.
 
@@ -224,7 +230,7 @@ def _written(level, steps, gaps, counts, tails, ring, out, rows, counters, scrat
     return level, rows
 
 
-@njit(cache=True, nogil=True)
+@allocating
 def _with_room(ring, counts, tails, waits, dead, now):  # type: ignore[no-untyped-def]
     """Let go of entries that are too old for every match; a larger ring where that is not enough.
 
@@ -248,11 +254,12 @@ def _with_room(ring, counts, tails, waits, dead, now):  # type: ignore[no-untype
         for n in range(tails[s + 1], counts[s]):
             of = (s * size + (n & (size - 1))) * ENTRY
             to = (s * needed + (n & (needed - 1))) * ENTRY
-            larger[to : to + ENTRY] = ring[of : of + ENTRY]
+            for cell in range(ENTRY):
+                larger[to + cell] = ring[of + cell]
     return larger
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def survey(  # type: ignore[no-untyped-def]
     now, steps, gaps, records, counts, tails, ring, counters, scratch, by_key
 ):

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from cepheid.kernels.machine_code import compiled
 from cepheid.kernels.memory import room
 from cepheid.model.undefined import MAX_INT, MIN_INT
 
@@ -38,14 +38,14 @@ def lists_of(lists: Sequence[Sequence[int]]) -> Lists:
     return Lists(starts, np.array([n for each in lists for n in each], np.int64))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _place(group, key, size):  # type: ignore[no-untyped-def]
     h = (np.uint64(key) ^ (np.uint64(group) << np.uint64(40))) * np.uint64(0x9E3779B97F4A7C15)
     h ^= h >> np.uint64(32)
     return np.int64((h * np.uint64(0xBF58476D1CE4E5B9)) >> np.uint64(32)) & (size - 1)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fill(groups, keys, slots):  # type: ignore[no-untyped-def]
     for entry in range(groups.shape[0]):
         slot = _place(groups[entry], keys[entry], slots.shape[0])
@@ -54,7 +54,7 @@ def _fill(groups, keys, slots):  # type: ignore[no-untyped-def]
         slots[slot] = entry
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _look_up(  # type: ignore[no-untyped-def]
     types,
     plain_starts,
@@ -98,7 +98,7 @@ def _look_up(  # type: ignore[no-untyped-def]
     return pairs
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _write_out(  # type: ignore[no-untyped-def]
     types, plain_starts, probe_starts, entry_starts, members, hits, rows, atoms
 ):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from cepheid.kernels.machine_code import compiled
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def expand_groups(later, start, count, listed, out):  # type: ignore[no-untyped-def]
     """out[row] = (first event, later events...) for every first event of every group.
 
@@ -43,7 +44,7 @@ def expand_groups(later, start, count, listed, out):  # type: ignore[no-untyped-
     return row
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def expand_named(later, start, count, listed, base, names, out):  # type: ignore[no-untyped-def]
     """As expand_groups, with names[ordinal - base] in place of ordinals after the first."""
     width = later.shape[0]
@@ -69,7 +70,7 @@ def expand_named(later, start, count, listed, base, names, out):  # type: ignore
                 begin += one
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def expand_columns(later, start, count, listed, base, out):  # type: ignore[no-untyped-def]
     """The same with a row of `out` for each variable; from all numbers `base` is taken off."""
     width = later.shape[0]
@@ -85,14 +86,14 @@ def expand_columns(later, start, count, listed, base, out):  # type: ignore[no-u
         row += size
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def named(ordinals, base, names, out):  # type: ignore[no-untyped-def]
     """out[j] = the name of event ordinals[j], which is names[ordinals[j] - base]."""
     for j in range(ordinals.shape[0]):
         out[np.uint64(j)] = names[np.uint64(ordinals[np.uint64(j)] - base)]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def arrival_numbers(ordinals, base, first, selected, out):  # type: ignore[no-untyped-def]
     """out[j] = the arrival number of event ordinals[j], for those in one chunk of events.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from cepheid.kernels.machine_code import allocating
 
 
-@njit(cache=True, nogil=True)
+@allocating
 def by_query(  # type: ignore[no-untyped-def]
     ends, rows, roots, delays, query_starts, queries, name_starts, names
 ):

@@ -8,7 +8,8 @@ narrow one agree. No floating point, no byte order, no Python hash() takes part.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from cepheid.kernels.machine_code import compiled, inlined
 
 _M1 = np.uint64(0xBF58476D1CE4E5B9)
 _M2 = np.uint64(0x94D049BB133111EB)
@@ -22,14 +23,14 @@ FIRST_FACTOR, OTHER_FACTOR = _M2, _M1
 """What the lanes of a match are multiplied with at each of its events."""
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _mix(x):  # type: ignore[no-untyped-def]
     x = (x ^ (x >> _S30)) * _M1
     x = (x ^ (x >> _S27)) * _M2
     return x ^ (x >> _S31)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def fold_integers(lanes, values, valid, seed):  # type: ignore[no-untyped-def]
     """Fold one column of 64-bit values into the rows' lanes (lanes[2, rows])."""
     for i in range(values.shape[0]):
@@ -39,7 +40,7 @@ def fold_integers(lanes, values, valid, seed):  # type: ignore[no-untyped-def]
             lanes[1, i] += _mix(x + seed * _GOLD + _M2)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def fold_bytes(lanes, offsets, data, valid, seed):  # type: ignore[no-untyped-def]
     """Fold one column of byte strings into the rows' lanes."""
     for i in range(offsets.shape[0] - 1):
@@ -55,7 +56,7 @@ def fold_bytes(lanes, offsets, data, valid, seed):  # type: ignore[no-untyped-de
             lanes[1, i] += _mix(b)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def match_lanes(events, rows, first, second, out):  # type: ignore[no-untyped-def]
     """out[m]: the lanes of the match of events[:, rows[m, v]] for each variable v, in order.
 
@@ -72,13 +73,13 @@ def match_lanes(events, rows, first, second, out):  # type: ignore[no-untyped-de
         out[m, 1] = _mix(b)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def name_of_variable(number):  # type: ignore[no-untyped-def]
     """What a variable adds to each of its events."""
     return _mix(np.uint64(number) + _GOLD)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def chain_lanes(events, ends, rows, first, second, out):  # type: ignore[no-untyped-def]
     """The same for matches of any length: rows [variable, event], those of match m up to ends[m].
 
@@ -98,7 +99,7 @@ def chain_lanes(events, ends, rows, first, second, out):  # type: ignore[no-unty
         out[m, 1] = _mix(b)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def run_lanes(events, ends, rows, counts, runs, first, second, out):  # type: ignore[no-untyped-def]
     """The same where a row r with counts[r] > 0 stands for a run of so many events.
 
@@ -122,7 +123,7 @@ def run_lanes(events, ends, rows, counts, runs, first, second, out):  # type: ig
         out[m, 1] = _mix(b)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _power(factor, times):  # type: ignore[no-untyped-def]
     result = np.uint64(1)
     while times > 0:
@@ -133,7 +134,7 @@ def _power(factor, times):  # type: ignore[no-untyped-def]
     return result
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def hexadecimal(data, pairs, out):  # type: ignore[no-untyped-def]
     """Two hexadecimal characters for each byte; bytes of a lane stand as in memory."""
     for i in range(data.shape[0]):

@@ -8,8 +8,9 @@ anew. Hashes are left out, since they depend on the numbers that texts got in th
 from __future__ import annotations
 
 import numpy as np
-from numba import float64, int64, njit, types
+from numba import float64, int64, types
 
+from cepheid.kernels.machine_code import allocating, compiled_for
 from cepheid.kernels.match_nodes import (
     DEADLINE,
     ENDED,
@@ -35,7 +36,7 @@ _SIGNATURE = int64(
 )
 
 
-@njit(cache=True, nogil=True)
+@allocating
 def write_waiting(waiting, lists, alive):  # type: ignore[no-untyped-def]
     """The rows of all that stands in some lists, each list from its first on."""
     rows = np.empty((alive, 5), np.int64)
@@ -53,7 +54,7 @@ def write_waiting(waiting, lists, alive):  # type: ignore[no-untyped-def]
     return rows[:count]
 
 
-@njit(_SIGNATURE, cache=True, nogil=True)
+@compiled_for(_SIGNATURE)
 def readmit(  # type: ignore[no-untyped-def]
     condition,
     operators,

@@ -9,8 +9,8 @@ stored value decides.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from cepheid.kernels.machine_code import compiled
 from cepheid.kernels.memory import room
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
@@ -19,7 +19,7 @@ _PRIME = np.uint64(1099511628211)
 _SHIFT = np.uint64(32)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _bytes_hash(data, start, end):  # type: ignore[no-untyped-def]
     h = _OFFSET
     for b in range(start, end):
@@ -28,7 +28,7 @@ def _bytes_hash(data, start, end):  # type: ignore[no-untyped-def]
     return h * _MULTIPLIER
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def intern_strings(  # type: ignore[no-untyped-def]
     begin, rows, offsets, data, codes, slots, hashes, starts, pool, count
 ):
@@ -74,7 +74,7 @@ def intern_strings(  # type: ignore[no-untyped-def]
     return rows.shape[0], count
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def find_strings(rows, offsets, data, codes, slots, hashes, starts, pool):  # type: ignore[no-untyped-def]
     """Codes of the strings at `rows`; -1 for one that is not in the table, which stays as it is."""
     mask = slots.shape[0] - 1
@@ -97,7 +97,7 @@ def find_strings(rows, offsets, data, codes, slots, hashes, starts, pool):  # ty
         codes[i] = code
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def match_names(offsets, data, names, name_offsets, codes):  # type: ignore[no-untyped-def]
     """codes[i] = which of a few names string i is, or their number when it is none of them.
 
@@ -121,7 +121,7 @@ def match_names(offsets, data, names, name_offsets, codes):  # type: ignore[no-u
         codes[i] = code
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def rehash_strings(slots, hashes, count):  # type: ignore[no-untyped-def]
     """Put all known strings in a fresh slot table."""
     mask = slots.shape[0] - 1
@@ -132,7 +132,7 @@ def rehash_strings(slots, hashes, count):  # type: ignore[no-untyped-def]
         slots[slot] = code
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _key_hash(values, i):  # type: ignore[no-untyped-def]
     h = np.uint64(values[0, i]) * _MULTIPLIER
     h ^= h >> _SHIFT
@@ -142,7 +142,7 @@ def _key_hash(values, i):  # type: ignore[no-untyped-def]
     return np.int64((h * _MULTIPLIER) >> _SHIFT)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def encode_key(begin, values, codes, slots, known, count):  # type: ignore[no-untyped-def]
     """Codes for one 64-bit value per row; known[code] is the value."""
     limit = slots.shape[0] >> 1
@@ -167,7 +167,7 @@ def encode_key(begin, values, codes, slots, known, count):  # type: ignore[no-un
     return values.shape[0], count
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def encode_keys(begin, values, codes, slots, known, count):  # type: ignore[no-untyped-def]
     """Codes for columns of 64-bit values (values[c, i]); known[c, code] holds the tuples."""
     limit = slots.shape[0] >> 1
@@ -198,7 +198,7 @@ def encode_keys(begin, values, codes, slots, known, count):  # type: ignore[no-u
     return values.shape[1], count
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def rehash_keys(slots, known, count):  # type: ignore[no-untyped-def]
     """Put all known key tuples in a fresh slot table (one column: pass a 2-d view)."""
     mask = slots.shape[0] - 1
@@ -273,7 +273,7 @@ class StringTable:
         self._pool = pool
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def subtract_base(values, base, size, codes):  # type: ignore[no-untyped-def]
     """codes = values - base; False when one of them is not in 0..size-1."""
     outside = np.int64(0)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+DECORATOR = "@numba.njit(cache=True, nogil=True, no_cfunc_wrapper=True, _nrt=False)"
+"""How a generated kernel is compiled: see `machine_code.compiled`."""
+
 
 class KernelText:
     """The body of one kernel function under construction."""
@@ -42,5 +45,5 @@ class KernelText:
 
     def function(self, name: str, arguments: Sequence[str]) -> str:
         """The module's text: the body as one compiled function."""
-        head = f"@numba.njit(cache=True, nogil=True)\ndef {name}({', '.join(arguments)}):\n"
+        head = f"{DECORATOR}\ndef {name}({', '.join(arguments)}):\n"
         return head + "\n".join(self._lines) + "\n"

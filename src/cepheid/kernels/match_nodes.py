@@ -26,8 +26,8 @@ run is one node, which names the last event of it. Elsewhere they end with the e
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from cepheid.kernels.machine_code import allocating, compiled
 from cepheid.kernels.succession_shape import FLAGS, ROOT
 
 __all__ = ["END", "latest", "mixed", "whole"]
@@ -92,7 +92,7 @@ def wider(rows: np.ndarray, needed: int) -> np.ndarray:
 # -- chains -------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def latest(nodes, node, variable):  # type: ignore[no-untyped-def]
     """The last event that a match binds to a variable; -1 for none."""
     while node >= 0:
@@ -102,7 +102,7 @@ def latest(nodes, node, variable):  # type: ignore[no-untyped-def]
     return -1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def length_of(nodes, node):  # type: ignore[no-untyped-def]
     """How many nodes a match has."""
     length = 0
@@ -112,7 +112,7 @@ def length_of(nodes, node):  # type: ignore[no-untyped-def]
     return length
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def joined(nodes, count, first, second, shift):  # type: ignore[no-untyped-def]
     """The match `first` followed by `second`, whose nodes are copied; there must be room for them.
 
@@ -134,7 +134,7 @@ def joined(nodes, count, first, second, shift):  # type: ignore[no-untyped-def]
     return last
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def given_before(order, touch_starts, begin, end, facts, base):  # type: ignore[no-untyped-def]
     """How many events come before the last ones of given composites, for each leaf they touch.
 
@@ -147,7 +147,7 @@ def given_before(order, touch_starts, begin, end, facts, base):  # type: ignore[
     return before
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def given_chain(nodes, count, last, facts, base):  # type: ignore[no-untyped-def]
     """A composite that was found elsewhere, whose last event this is; there must be room.
 
@@ -163,7 +163,7 @@ def given_chain(nodes, count, last, facts, base):  # type: ignore[no-untyped-def
     return count + place
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def renamed(nodes, count, node, names, at):  # type: ignore[no-untyped-def]
     """A copy of a match whose variable v is called names[at + v]; as `joined`."""
     last = joined(nodes, count, -1, node, 0)
@@ -173,7 +173,7 @@ def renamed(nodes, count, node, names, at):  # type: ignore[no-untyped-def]
     return last
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def failed(nodes, count, node, fatal):  # type: ignore[no-untyped-def]
     """A chain that tells of a match's failure: its events under other numbers, then the fatal one.
 
@@ -194,7 +194,7 @@ def failed(nodes, count, node, fatal):  # type: ignore[no-untyped-def]
     return copy + 2
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def last_stamps(nodes, node, facts, base):  # type: ignore[no-untyped-def]
     """End and start of what a match ends with: its last event, or the instant after it."""
     event = nodes[node, 2] - base
@@ -204,7 +204,7 @@ def last_stamps(nodes, node, facts, base):  # type: ignore[no-untyped-def]
     return instant, instant
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def first_start(nodes, node, facts, base):  # type: ignore[no-untyped-def]
     """The start of a match's first event."""
     while nodes[node, 0] >= 0:
@@ -214,7 +214,7 @@ def first_start(nodes, node, facts, base):  # type: ignore[no-untyped-def]
     return facts[START, nodes[node, 2] - base]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _order_of_runs(nodes, one, other):  # type: ignore[no-untyped-def]
     """The same for runs kept as totals whose last stamps are equal: what comes before these."""
     if nodes[one, COUNT] <= 1 or nodes[other, COUNT] <= 1:
@@ -225,7 +225,7 @@ def _order_of_runs(nodes, one, other):  # type: ignore[no-untyped-def]
     return 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def order_of(nodes, one, other, facts, base):  # type: ignore[no-untyped-def]
     """-1, 0 or 1 as one match's stamps come before, equal or after the other's (SPEC A1.1).
 
@@ -250,7 +250,7 @@ def order_of(nodes, one, other, facts, base):  # type: ignore[no-untyped-def]
     return 1 if other >= 0 else 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def copy_finding(found, of, to):  # type: ignore[no-untyped-def]
     """Write a finding to another place."""
     found[to, 0] = found[of, 0]
@@ -258,7 +258,7 @@ def copy_finding(found, of, to):  # type: ignore[no-untyped-def]
     found[to, 2] = found[of, 2]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sort_found(found, begin, end, nodes, facts, base):  # type: ignore[no-untyped-def]
     """Put findings into the stable order; equal ones stay as they are. There are few of one end."""
     for i in range(begin + 1, end):
@@ -270,7 +270,7 @@ def sort_found(found, begin, end, nodes, facts, base):  # type: ignore[no-untype
         found[j, 0], found[j, 1], found[j, 2] = node, start, length
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def same_stamps(found, begin, end, nodes, facts, base):  # type: ignore[no-untyped-def]
     """One past the last of the findings from `begin` on whose stamps are equal."""
     at = begin + 1
@@ -279,7 +279,7 @@ def same_stamps(found, begin, end, nodes, facts, base):  # type: ignore[no-untyp
     return at
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def output_of(nodes, found, operators, spans, visited, seen):  # type: ignore[no-untyped-def]
     """How many matches the roots among the visited operators found, and of how many events."""
     matches = 0
@@ -293,7 +293,7 @@ def output_of(nodes, found, operators, spans, visited, seen):  # type: ignore[no
     return matches, rows
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _events_of(nodes, node):  # type: ignore[no-untyped-def]
     """How many events a match has, without instants."""
     events = 0
@@ -303,7 +303,7 @@ def _events_of(nodes, node):  # type: ignore[no-untyped-def]
     return events
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def write_out(  # type: ignore[no-untyped-def]
     nodes, found, operators, spans, visited, seen, out, out_ends, matches, rows
 ):
@@ -336,7 +336,7 @@ def write_out(  # type: ignore[no-untyped-def]
 # -- hashes and lists ---------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def mixed(code, value):  # type: ignore[no-untyped-def]
     """A hash of one more value; an undefined value makes the whole undefined."""
     if code == NO_KEY or value < NULL_INT + 2:
@@ -345,7 +345,7 @@ def mixed(code, value):  # type: ignore[no-untyped-def]
     return np.int64((x ^ (x >> np.uint64(31))) >> np.uint64(1))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def whole(value):  # type: ignore[no-untyped-def]
     """A float for `mixed`: equal numbers give equal results, whether integers or floats."""
     if value != value or value == -1.7976931348623157e308:
@@ -355,7 +355,7 @@ def whole(value):  # type: ignore[no-untyped-def]
     return np.int64(value)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def admit(waiting, lists, counts, operator, code, node, end, deadline, length):  # type: ignore[no-untyped-def]
     """Let a match wait at the end of its list; there must be room."""
     row = _new_row(waiting, counts, operator, node, end, deadline, length)
@@ -363,7 +363,7 @@ def admit(waiting, lists, counts, operator, code, node, end, deadline, length): 
     _append(waiting, lists, code & (lists.shape[0] - 1), row)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def schedule(waiting, queues, counts, queue, operator, node, end, due, length):  # type: ignore[no-untyped-def]
     """Let a match wait for a timer's instant, behind those that came before it."""
     row = _new_row(waiting, counts, operator, node, end, due, length)
@@ -371,7 +371,7 @@ def schedule(waiting, queues, counts, queue, operator, node, end, due, length): 
     _append(waiting, queues, queue, row)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def earliest_due(waiting, queues):  # type: ignore[no-untyped-def]
     """The next instant of any timer."""
     due = np.int64(2**62)
@@ -381,7 +381,7 @@ def earliest_due(waiting, queues):  # type: ignore[no-untyped-def]
     return due
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _new_row(waiting, counts, operator, node, end, deadline, length):  # type: ignore[no-untyped-def]
     row = counts[FREE]
     if row >= 0:
@@ -399,7 +399,7 @@ def _new_row(waiting, counts, operator, node, end, deadline, length):  # type: i
     return row
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _append(waiting, lists, bucket, row):  # type: ignore[no-untyped-def]
     waiting[row, NEXT] = -1
     if lists[bucket, 0] < 0:
@@ -409,7 +409,7 @@ def _append(waiting, lists, bucket, row):  # type: ignore[no-untyped-def]
     lists[bucket, 1] = row
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def take_out(waiting, lists, counts, bucket, before, row):  # type: ignore[no-untyped-def]
     """Remove the row behind `before` (-1: the first) from its list; the row that followed it."""
     follower = waiting[row, NEXT]
@@ -425,7 +425,7 @@ def take_out(waiting, lists, counts, bucket, before, row):  # type: ignore[no-un
     return follower
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def released(waiting, lists, counts, bucket, run):  # type: ignore[no-untyped-def]
     """Remove what a set of simultaneous successors has taken from a list."""
     before = -1
@@ -438,7 +438,7 @@ def released(waiting, lists, counts, bucket, run):  # type: ignore[no-untyped-de
             row = waiting[row, NEXT]
 
 
-@njit(cache=True, nogil=True)
+@allocating
 def more_lists(waiting, lists):  # type: ignore[no-untyped-def]
     """Four times as many lists; each keeps its order. Their number is a power of two."""
     more = np.full((4 * lists.shape[0], 2), np.int64(-1))
@@ -454,7 +454,7 @@ def more_lists(waiting, lists):  # type: ignore[no-untyped-def]
 # -- upkeep, between calls of a kernel ------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def mark_waiting(nodes, marks, waiting, lists, counts, now, facts, base):  # type: ignore[no-untyped-def]
     """Drop what is past its deadline, mark the nodes of the rest; the earliest end of any event."""
     earliest = 2**62
@@ -475,7 +475,7 @@ def mark_waiting(nodes, marks, waiting, lists, counts, now, facts, base):  # typ
     return earliest
 
 
-@njit(cache=True, nogil=True)
+@allocating
 def first_events(nodes, waiting, lists, alive):  # type: ignore[no-untyped-def]
     """The first event of every waiting match."""
     found = np.empty(alive, np.int64)
@@ -492,7 +492,7 @@ def first_events(nodes, waiting, lists, alive):  # type: ignore[no-untyped-def]
     return found[:count]
 
 
-@njit(cache=True, nogil=True)
+@allocating
 def keep_witnesses(nodes, marks, witnesses, heads, earliest):  # type: ignore[no-untyped-def]
     """Drop the exceptions that no waiting match can meet; how many rows are left.
 
@@ -505,7 +505,8 @@ def keep_witnesses(nodes, marks, witnesses, heads, earliest):  # type: ignore[no
         heads[operator] = -1
         last = -1
         while row >= 0 and witnesses[row, 2] > earliest:
-            kept[count] = witnesses[row]
+            for cell in range(witnesses.shape[1]):
+                kept[count, cell] = witnesses[row, cell]
             kept[count, 4] = -1
             if last < 0:
                 heads[operator] = count
@@ -518,11 +519,13 @@ def keep_witnesses(nodes, marks, witnesses, heads, earliest):  # type: ignore[no
                 marks[node] = True
                 node = nodes[node, 0]
             row = witnesses[row, 4]
-    witnesses[:count] = kept[:count]
+    for row in range(count):
+        for cell in range(witnesses.shape[1]):
+            witnesses[row, cell] = kept[row, cell]
     return count
 
 
-@njit(cache=True, nogil=True)
+@allocating
 def close_ranks(nodes, count, marks):  # type: ignore[no-untyped-def]
     """Move the marked nodes together; the new number of each, and how many there are."""
     numbers = np.empty(count, np.int64)
@@ -540,7 +543,7 @@ def close_ranks(nodes, count, marks):  # type: ignore[no-untyped-def]
     return numbers, kept
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def renumber(waiting, lists, numbers):  # type: ignore[no-untyped-def]
     """New numbers for the nodes of all waiting rows."""
     for bucket in range(lists.shape[0]):

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from cepheid.kernels.compiled import function
+from cepheid.kernels.machine_code import compiled
 from cepheid.kernels.multi_source import MultiShape, multi_source
 from cepheid.kernels.resumable import Deliver, OutputBuffers, run_to_end, widened_ring
 from cepheid.kernels.sequence_shape import COUNTERS
@@ -16,7 +16,7 @@ from cepheid.kernels.sequence_shape import COUNTERS
 _FIRST_RING = 1024
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _take_back(end, newer, mask, keys, prev, heads):  # type: ignore[no-untyped-def]
     for entry in range(newer - 1, end - 1, -1):
         x = entry & mask

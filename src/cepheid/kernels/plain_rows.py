@@ -8,8 +8,8 @@ not like that it stops.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from cepheid.kernels.machine_code import compiled
 from cepheid.kernels.memory import room
 from cepheid.kernels.processor import lowest_bit, prefetch
 
@@ -18,7 +18,7 @@ _U = np.uint64
 _EIGHT_FLAGS = np.uint64(0x0102040810204080)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _select(  # type: ignore[no-untyped-def]
     types, bits, wanted, times, latest, keys, base, size, flags, selected, mask, moments, codes
 ):

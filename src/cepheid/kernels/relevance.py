@@ -7,12 +7,12 @@ Called by hosts/engine.py for every batch; O(rows), reads type codes and times o
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from cepheid.kernels.machine_code import compiled
 from cepheid.kernels.memory import room
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def is_in_order(times, start):  # type: ignore[no-untyped-def]
     """Whether no time is below `start` or below the one before it."""
     if times.shape[0] == 0:
@@ -23,7 +23,7 @@ def is_in_order(times, start):  # type: ignore[no-untyped-def]
     return falls == 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def flag_types(types, wanted, flags):  # type: ignore[no-untyped-def]
     """flags[i] = 1 for rows whose type is one of a few `wanted` codes; runs in vector registers."""
     one_type = wanted[0]
@@ -35,14 +35,14 @@ def flag_types(types, wanted, flags):  # type: ignore[no-untyped-def]
             flags[i] |= types[i] == one_type
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def flag_by_table(types, wanted, flags):  # type: ignore[no-untyped-def]
     """flags[i] = wanted[type]: for queries over many types."""
     for i in range(types.shape[0]):
         flags[i] = wanted[types[i]]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def collect(flags, selected):  # type: ignore[no-untyped-def]
     """The rows whose flag is set. `flags` is padded with zeros to whole words of eight."""
     count = np.uint64(0)
@@ -59,7 +59,7 @@ def collect(flags, selected):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def look_up(types, bits, times, mask, copied):  # type: ignore[no-untyped-def]
     """Masks and times of all rows."""
     for i in range(types.shape[0]):
@@ -67,7 +67,7 @@ def look_up(types, bits, times, mask, copied):  # type: ignore[no-untyped-def]
         copied[i] = times[i]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def gather(selected, types, bits, times, mask, chosen):  # type: ignore[no-untyped-def]
     """Masks and times of the selected rows."""
     for j in range(selected.shape[0]):
@@ -76,7 +76,7 @@ def gather(selected, types, bits, times, mask, chosen):  # type: ignore[no-untyp
         chosen[j] = times[i]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def select_any_order(  # type: ignore[no-untyped-def]
     types, times, wanted, latest, watermark, lateness, selected, late
 ):
@@ -102,7 +102,7 @@ def select_any_order(  # type: ignore[no-untyped-def]
     return count, late_count, latest, watermark
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def select_by_input(  # type: ignore[no-untyped-def]
     inputs, times, last, silent, latest, watermark, timeout, selected, late
 ):
@@ -130,10 +130,12 @@ def select_by_input(  # type: ignore[no-untyped-def]
     return count, late_count, latest, watermark
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def moved_on(last, silent, bound):  # type: ignore[no-untyped-def]
     """The least of the last times, or `bound` where that is later: then some are silent."""
-    least = last.min()
+    least = last[0]
+    for of in range(1, last.shape[0]):
+        least = min(least, last[of])
     if least >= bound:
         return least
     for of in range(last.shape[0]):
@@ -143,7 +145,7 @@ def moved_on(last, silent, bound):  # type: ignore[no-untyped-def]
     return bound
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _take(values, selected, out):  # type: ignore[no-untyped-def]
     for j in range(selected.shape[0]):
         out[j] = values[np.uint64(selected[j])]

@@ -15,9 +15,9 @@ added in the order of the events.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from cepheid.kernels.identity import FIRST_FACTOR, OTHER_FACTOR, name_of_variable
+from cepheid.kernels.machine_code import compiled
 from cepheid.kernels.match_nodes import (
     BEFORE_END,
     BEFORE_RANK,
@@ -42,7 +42,7 @@ _ABSENT_FLOAT = -1.7976931348623157e308
 _GREATEST = 2**63 - 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def begin_run(nodes, node, facts, numbers, base, extra, begin, end):  # type: ignore[no-untyped-def]
     """The totals of a node's one event; extra[begin:end] is what its leaf is told (Totals)."""
     event = nodes[node, 2] - base
@@ -76,7 +76,7 @@ def begin_run(nodes, node, facts, numbers, base, extra, begin, end):  # type: ig
         place += MEASURE_WIDTH
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def extend_run(nodes, node, run, next_one, facts, base, extra, begin, end):  # type: ignore[no-untyped-def]
     """Write the node of a run and one more event, which is a run of its own."""
     nodes[node, 0] = -1
@@ -115,7 +115,7 @@ def extend_run(nodes, node, run, next_one, facts, base, extra, begin, end):  # t
         place += MEASURE_WIDTH
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def rank_runs(nodes, found, begin, end, facts, base):  # type: ignore[no-untyped-def]
     """Put runs of one end into the stable order, and note the place of each in its node.
 

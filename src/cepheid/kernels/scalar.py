@@ -44,7 +44,7 @@ __all__ = [
 ]
 """The names that generated kernel source may use."""
 
-_inlined = njit(forceinline=True, error_model="numpy")
+_inlined = njit(forceinline=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False)
 
 
 def _overflow_checked(instruction: str) -> Callable[[int, int], tuple[int, bool]]:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from cepheid.kernels.kernel_text import DECORATOR
 from cepheid.kernels.sequence_shape import SequenceShape
 from cepheid.kernels.sequence_text import (
     Text,
@@ -52,7 +53,7 @@ def sequence_source(shape: SequenceShape) -> str:
     save_control(w, shape, "0")
     w("return reached, nout, nlist, status")
     arguments = ", ".join(shape.arguments())
-    function = f"@numba.njit(cache=True, nogil=True)\ndef kernel({arguments}):\n"
+    function = f"{DECORATOR}\ndef kernel({arguments}):\n"
     return head + "\n\n" + function + "\n".join(w.lines) + "\n"
 
 

@@ -15,8 +15,8 @@ Arrays of int64 besides those of `shared_sequences.py`:
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from cepheid.kernels.machine_code import allocating, compiled, inlined
 from cepheid.kernels.processor import prefetch
 from cepheid.kernels.shared_sequences import (
     DONE,
@@ -52,17 +52,17 @@ _TWO = np.uint64(HEAD_WIDTH)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _owner(key, atom):  # type: ignore[no-untyped-def]
     return np.int64(key) << 32 | np.int64(atom)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _slot(owner, shift):  # type: ignore[no-untyped-def]
     return (np.uint64(owner) * _MIX) >> np.uint64(shift)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _from(number, pool, owner, time, oldest):  # type: ignore[no-untyped-def]
     """The first entry of an owner before `time`, from a number on down its list; -1 if none."""
     mask = np.uint64(pool.shape[0] - 1)
@@ -74,7 +74,7 @@ def _from(number, pool, owner, time, oldest):  # type: ignore[no-untyped-def]
     return np.int64(-1)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def link(heads, pool, control):  # type: ignore[no-untyped-def]
     """Lead from an empty table to every live entry."""
     shift = _shift(heads)
@@ -85,7 +85,7 @@ def link(heads, pool, control):  # type: ignore[no-untyped-def]
         heads[slot, NUMBER], heads[slot, NEWEST] = number, pool[number & mask, TIME]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def unlink(heads, pool, control, since):  # type: ignore[no-untyped-def]
     """Forget the entries from a time on: they are fed again, with what came late among them."""
     shift = _shift(heads)
@@ -101,7 +101,7 @@ def unlink(heads, pool, control, since):  # type: ignore[no-untyped-def]
     control[NEXT] = number
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _shift(heads):  # type: ignore[no-untyped-def]
     bits = 0
     while (1 << bits) < heads.shape[0]:
@@ -109,7 +109,7 @@ def _shift(heads):  # type: ignore[no-untyped-def]
     return 64 - bits
 
 
-@njit(cache=True, nogil=True)
+@allocating
 def run(  # type: ignore[no-untyped-def]
     begin,
     pair_rows,

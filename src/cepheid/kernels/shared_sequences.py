@@ -28,8 +28,8 @@ Pairs (row, atom) come sorted by row; rows are in order of time.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from cepheid.kernels.machine_code import allocating, compiled, inlined
 from cepheid.kernels.processor import prefetch
 
 DONE, OUTPUT_FULL, POOL_FULL = range(3)
@@ -53,7 +53,7 @@ _AHEAD = 12
 _NEVER = -(2**62)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def first_after(rings, pool, ring, begin, time):  # type: ignore[no-untyped-def]
     """The first place of a ring from `begin` on whose time is later than `time`."""
     start, mask = rings[ring, RING_START], rings[ring, RING_SIZE] - 1
@@ -71,7 +71,7 @@ def first_after(rings, pool, ring, begin, time):  # type: ignore[no-untyped-def]
     return low
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def time_before(rings, pool, ring, time):  # type: ignore[no-untyped-def]
     """The latest time of a ring's entries before `time`; very long ago if there is none."""
     if rings[ring, OWNER] == NOBODY:
@@ -83,7 +83,7 @@ def time_before(rings, pool, ring, time):  # type: ignore[no-untyped-def]
     return pool[rings[ring, RING_START] + ((place - 1) & mask), 0]
 
 
-@njit(cache=True, nogil=True)
+@allocating
 def entries(rings, pool):  # type: ignore[no-untyped-def]
     """What all rings hold, as rows [time, event, key and atom], ring after ring."""
     count = 0
@@ -94,13 +94,14 @@ def entries(rings, pool):  # type: ignore[no-untyped-def]
     for ring in range(rings.shape[0]):
         start, mask = rings[ring, RING_START], rings[ring, RING_SIZE] - 1
         for place in range(rings[ring, HEAD], rings[ring, TAIL]):
-            held[count, :2] = pool[start + (place & mask)]
+            held[count, 0] = pool[start + (place & mask), 0]
+            held[count, 1] = pool[start + (place & mask), 1]
             held[count, 2] = rings[ring, OWNER]
             count += 1
     return held
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def take_back(rings, pool, since):  # type: ignore[no-untyped-def]
     """Forget the entries from a time on: they are fed again, with what came late among them."""
     for ring in range(rings.shape[0]):
@@ -112,7 +113,7 @@ def take_back(rings, pool, since):  # type: ignore[no-untyped-def]
             rings[ring, TAIL] -= 1
 
 
-@njit(cache=True, nogil=True)
+@allocating
 def run(  # type: ignore[no-untyped-def]
     begin,
     pair_rows,

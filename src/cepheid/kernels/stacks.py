@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from cepheid.kernels.compiled import load
+from cepheid.kernels.machine_code import compiled
 from cepheid.kernels.memory import room
 from cepheid.kernels.sequence_shape import (
     COUNTERS,
@@ -24,7 +24,7 @@ _FIRST_RING = 1024
 _SMALLEST_BLOCK = 16
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _undo(control, state, since, entries, time, key, prev, heads):  # type: ignore[no-untyped-def]
     mask = entries.shape[0] - 1
     n = control[2 * state]

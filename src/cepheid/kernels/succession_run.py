@@ -24,9 +24,10 @@ table), `extra` what does not fit into rows.
 from __future__ import annotations
 
 import numpy as np
-from numba import float64, int64, njit, types, uint64
+from numba import float64, int64, types, uint64
 
 from cepheid.kernels.active_operators import activate, activate_timers, mark, next_active
+from cepheid.kernels.machine_code import compiled_for
 from cepheid.kernels.match_nodes import (
     ALIVE,
     COUNT,
@@ -144,7 +145,7 @@ _SIGNATURE = types.UniTuple(int64, 2)(  # type: ignore[no-untyped-call]
 )
 
 
-@njit(_SIGNATURE, cache=True, nogil=True)
+@compiled_for(_SIGNATURE)
 def work(  # type: ignore[no-untyped-def]
     condition,
     operators,

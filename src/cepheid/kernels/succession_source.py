@@ -14,7 +14,7 @@ def condition_source(conditions: tuple[Condition, ...]) -> str:
     lines = [
         "from cepheid.kernels.succession_run import CONDITION",
         "",
-        "@numba.njit(CONDITION, cache=True, nogil=True)",
+        "@numba.njit(CONDITION, cache=True, nogil=True, _nrt=False)",
         "def condition(call, nodes, m, q, base, facts, numbers, ci, cf):",
         "    which, i0, f0 = ci[3 * call], ci[3 * call + 1], ci[3 * call + 2]",
     ]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from cepheid.kernels.machine_code import allocating
 from cepheid.kernels.match_nodes import MASK
 
 
-@njit(cache=True, nogil=True)
+@allocating
 def leaves_by_mask(order, base, facts, leaf_starts, leaves):  # type: ignore[no-untyped-def]
     """Starts and leaves of the events `order`; bit a of an event's mask stands for atom a."""
     atoms = leaf_starts.shape[0] - 1
@@ -27,7 +27,7 @@ def leaves_by_mask(order, base, facts, leaf_starts, leaves):  # type: ignore[no-
     return starts, touched[: max(count, 1)]
 
 
-@njit(cache=True, nogil=True)
+@allocating
 def leaves_by_atom(atom_starts, atoms, leaf_starts, leaves):  # type: ignore[no-untyped-def]
     """The same for events that name their atoms."""
     starts = np.empty_like(atom_starts)
@@ -46,7 +46,7 @@ def leaves_by_atom(atom_starts, atoms, leaf_starts, leaves):  # type: ignore[no-
     return starts, touched
 
 
-@njit(cache=True, nogil=True)
+@allocating
 def chosen_lists(starts, members, rows):  # type: ignore[no-untyped-def]
     """Starts and members of some of the lists, in the order of `rows`."""
     chosen = np.empty(rows.shape[0] + 1, np.int64)

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from cepheid.kernels.kernel_text import DECORATOR
+
 
 @dataclass(frozen=True, slots=True)
 class ProbeShape:
@@ -41,7 +43,7 @@ class ProbeShape:
 @lru_cache(maxsize=1024)
 def probe_source(shape: ProbeShape) -> str:
     """The text of a module with one compiled function `probe`."""
-    out = ["@numba.njit(cache=True, nogil=True)", f"def probe({', '.join(shape.arguments())}):"]
+    out = [DECORATOR, f"def probe({', '.join(shape.arguments())}):"]
     out.append("    pairs = 0")
     out.append("    for i in range(begin, count):")
     out.append("        if dead[i]:")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from cepheid.kernels.machine_code import compiled
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _link(codes, heads, prev, begin):  # type: ignore[no-untyped-def]
     for i in range(codes.shape[0]):
         code = codes[i]
@@ -14,7 +15,7 @@ def _link(codes, heads, prev, begin):  # type: ignore[no-untyped-def]
         heads[code] = begin + i
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _relink(prev, heads, size, shift):  # type: ignore[no-untyped-def]
     for i in range(size):
         prev[i] = prev[i + shift] - shift if prev[i + shift] >= shift else -1

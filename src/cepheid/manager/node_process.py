@@ -10,10 +10,10 @@ def main() -> None:
     """Run a node until the manager closes its input."""
     leave_out_libraries()
     # Imported now, so that what is left out stays out.
-    from cepheid.kernels.quick_start import load_cached_kernels_first  # noqa: PLC0415
+    from cepheid.kernels.quick_start import start_quickly  # noqa: PLC0415
     from cepheid.manager.node import Node  # noqa: PLC0415
 
-    load_cached_kernels_first()
+    start_quickly()
     answer_frames(Node().answer)
 
 

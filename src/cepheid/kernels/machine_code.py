@@ -1,0 +1,30 @@
+"""How the functions of this folder are compiled: once, kept on disk, running without Python's lock.
+
+numba would also compile an entry for C and, in every function, code that counts references to its
+arrays. Nothing here is called from C, and functions that make no array need no counts: without
+both, compiling takes a fifth less time, and a call less work.
+
+Arrays are copied cell by cell: for `a[:n] = b` numba compiles the message about shapes that do not
+fit, which takes seconds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import njit
+
+compiled: Any = njit(cache=True, nogil=True, no_cfunc_wrapper=True, _nrt=False)
+"""For a function that makes no array; numba refuses one that does."""
+
+
+def compiled_for(signature: Any) -> Any:
+    """The same for a function whose types are known, of which one may be a function's."""
+    return njit(signature, cache=True, nogil=True, no_cfunc_wrapper=True, _nrt=False)
+
+
+allocating: Any = njit(cache=True, nogil=True, no_cfunc_wrapper=True)
+"""For a function that makes arrays, or calls one that does."""
+
+inlined: Any = njit(cache=True, nogil=True, inline="always")
+"""For a few lines that their callers hold, before anything is compiled."""
