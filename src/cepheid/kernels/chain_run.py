@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cepheid.kernels.machine_code import allocating, compiled, inlined
+from cepheid.kernels.machine_code import allocating, compiled, inlined_early
 from cepheid.kernels.processor import lowest_bit, prefetch
 
 TIME, EVENT, BEFORE, NEWEST, SINCE, KEY = range(6)
@@ -162,7 +162,7 @@ def _advance(  # type: ignore[no-untyped-def]
     return events
 
 
-@inlined
+@inlined_early
 def _enter(step, newest, since, steps, gaps, scratch):  # type: ignore[no-untyped-def]
     """Begin with the entries of a step that one above has taken; the steps above are known."""
     low = since
@@ -172,7 +172,7 @@ def _enter(step, newest, since, steps, gaps, scratch):  # type: ignore[no-untype
     scratch[LOW, step] = low
 
 
-@inlined
+@inlined_early
 def _next_path(level, top, steps, gaps, tails, ring, counters, scratch):  # type: ignore[no-untyped-def]
     """Go on to the next way down from step `top` to the first; 0, or top + 1 when there is none.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cepheid.kernels.machine_code import compiled, inlined
+from cepheid.kernels.machine_code import compiled, inlined_early
 
 _M1 = np.uint64(0xBF58476D1CE4E5B9)
 _M2 = np.uint64(0x94D049BB133111EB)
@@ -23,7 +23,7 @@ FIRST_FACTOR, OTHER_FACTOR = _M2, _M1
 """What the lanes of a match are multiplied with at each of its events."""
 
 
-@inlined
+@inlined_early
 def _mix(x):  # type: ignore[no-untyped-def]
     x = (x ^ (x >> _S30)) * _M1
     x = (x ^ (x >> _S27)) * _M2
@@ -73,7 +73,7 @@ def match_lanes(events, rows, first, second, out):  # type: ignore[no-untyped-de
         out[m, 1] = _mix(b)
 
 
-@inlined
+@inlined_early
 def name_of_variable(number):  # type: ignore[no-untyped-def]
     """What a variable adds to each of its events."""
     return _mix(np.uint64(number) + _GOLD)

@@ -12,19 +12,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
+import numba
 
-compiled: Any = njit(cache=True, nogil=True, no_cfunc_wrapper=True, _nrt=False)
+_njit: Any = numba.njit  # its type hints do not know these options
+
+compiled = _njit(cache=True, nogil=True, no_cfunc_wrapper=True, _nrt=False)
 """For a function that makes no array; numba refuses one that does."""
 
 
 def compiled_for(signature: Any) -> Any:
     """The same for a function whose types are known, of which one may be a function's."""
-    return njit(signature, cache=True, nogil=True, no_cfunc_wrapper=True, _nrt=False)
+    return _njit(signature, cache=True, nogil=True, no_cfunc_wrapper=True, _nrt=False)
 
 
-allocating: Any = njit(cache=True, nogil=True, no_cfunc_wrapper=True)
+allocating = _njit(cache=True, nogil=True, no_cfunc_wrapper=True)
 """For a function that makes arrays, or calls one that does."""
 
-inlined: Any = njit(cache=True, nogil=True, inline="always")
-"""For a few lines that their callers hold, before anything is compiled."""
+inlined_early = _njit(cache=True, nogil=True, inline="always")
+"""For a few lines that numba puts into their callers before it looks at types."""
+
+inlined_late = _njit(forceinline=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False)
+"""For steps of generated kernels, which LLVM puts into them; they divide as NumPy does."""

@@ -14,9 +14,10 @@ import math
 from collections.abc import Callable
 from typing import Any, cast
 
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
+from cepheid.kernels.machine_code import inlined_late
 from cepheid.model.undefined import ABSENT_FLOAT, ABSENT_INT, MIN_INT, NULL_FLOAT, NULL_INT
 
 __all__ = [
@@ -43,8 +44,6 @@ __all__ = [
     "unequal_int",
 ]
 """The names that generated kernel source may use."""
-
-_inlined = njit(forceinline=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False)
 
 
 def _overflow_checked(instruction: str) -> Callable[[int, int], tuple[int, bool]]:
@@ -73,7 +72,7 @@ _subtract_overflow = _overflow_checked("ssub_with_overflow")
 _multiply_overflow = _overflow_checked("smul_with_overflow")
 
 
-@_inlined
+@inlined_late
 def add_int(left: int, right: int) -> int:
     """`left + right`, undefined when an operand is, on overflow, or in the reserved values."""
     result, overflowed = _add_overflow(left, right)
@@ -82,7 +81,7 @@ def add_int(left: int, right: int) -> int:
     return result
 
 
-@_inlined
+@inlined_late
 def subtract_int(left: int, right: int) -> int:
     """`left - right`, undefined as in `add_int`."""
     result, overflowed = _subtract_overflow(left, right)
@@ -91,7 +90,7 @@ def subtract_int(left: int, right: int) -> int:
     return result
 
 
-@_inlined
+@inlined_late
 def multiply_int(left: int, right: int) -> int:
     """`left * right`, undefined as in `add_int`."""
     result, overflowed = _multiply_overflow(left, right)
@@ -100,7 +99,7 @@ def multiply_int(left: int, right: int) -> int:
     return result
 
 
-@_inlined
+@inlined_late
 def negative_int(operand: int) -> int:
     """`-operand`; the largest int64 has no negative that is a value."""
     if operand < MIN_INT or -operand < MIN_INT:
@@ -108,7 +107,7 @@ def negative_int(operand: int) -> int:
     return -operand
 
 
-@_inlined
+@inlined_late
 def divide(left: float, right: float) -> float:
     """`left / right`, undefined by zero; a NaN operand gives NaN by itself."""
     if right == 0.0:
@@ -116,7 +115,7 @@ def divide(left: float, right: float) -> float:
     return left / right
 
 
-@_inlined
+@inlined_late
 def to_float(operand: int) -> float:
     """An int64 as float64, undefined staying undefined."""
     if operand < MIN_INT:
@@ -124,13 +123,13 @@ def to_float(operand: int) -> float:
     return float(operand)
 
 
-@_inlined
+@inlined_late
 def truth(condition: bool) -> int:
     """A truth value as the BOOL it travels as."""
     return 1 if condition else 0
 
 
-@_inlined
+@inlined_late
 def abs_int(operand: int) -> int:
     """The magnitude of an int64; every value has one."""
     if operand < MIN_INT:
@@ -138,7 +137,7 @@ def abs_int(operand: int) -> int:
     return -operand if operand < 0 else operand
 
 
-@_inlined
+@inlined_late
 def square_root(operand: float) -> float:
     """The square root, undefined below zero."""
     if operand < 0.0:
@@ -146,14 +145,14 @@ def square_root(operand: float) -> float:
     return math.sqrt(operand)
 
 
-@_inlined
+@inlined_late
 def least_int(left: int, right: int) -> int:
     """The smaller; undefined sorts below every value, so it wins by itself."""
     smaller = right if right < left else left
     return NULL_INT if smaller < MIN_INT else smaller
 
 
-@_inlined
+@inlined_late
 def greatest_int(left: int, right: int) -> int:
     """The larger, undefined when an operand is."""
     if left < MIN_INT or right < MIN_INT:
@@ -161,7 +160,7 @@ def greatest_int(left: int, right: int) -> int:
     return right if right > left else left
 
 
-@_inlined
+@inlined_late
 def least_float(left: float, right: float) -> float:
     """The smaller (the first of equals), undefined when an operand is."""
     if left != left or right != right:
@@ -169,7 +168,7 @@ def least_float(left: float, right: float) -> float:
     return right if right < left else left
 
 
-@_inlined
+@inlined_late
 def greatest_float(left: float, right: float) -> float:
     """The larger (the first of equals), undefined when an operand is."""
     if left != left or right != right:
@@ -177,31 +176,31 @@ def greatest_float(left: float, right: float) -> float:
     return right if right > left else left
 
 
-@_inlined
+@inlined_late
 def equal_int(left: int, right: int) -> bool:
     """Equal and defined."""
     return left == right and left >= MIN_INT
 
 
-@_inlined
+@inlined_late
 def unequal_int(left: int, right: int) -> bool:
     """Different, both defined."""
     return left != right and left >= MIN_INT and right >= MIN_INT
 
 
-@_inlined
+@inlined_late
 def less_int(left: int, right: int) -> bool:
     """`left < right`, both defined: what is above a value is a value."""
     return left < right and left >= MIN_INT
 
 
-@_inlined
+@inlined_late
 def at_most_int(left: int, right: int) -> bool:
     """`left <= right`, both defined."""
     return left <= right and left >= MIN_INT
 
 
-@_inlined
+@inlined_late
 def unequal_float(left: float, right: float) -> bool:
     """Different, both defined; IEEE's own `!=` is true of NaN, its other comparisons false."""
     return left < right or left > right

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cepheid.kernels.machine_code import allocating, compiled, inlined
+from cepheid.kernels.machine_code import allocating, compiled, inlined_early
 from cepheid.kernels.processor import prefetch
 from cepheid.kernels.shared_sequences import (
     DONE,
@@ -52,17 +52,17 @@ _TWO = np.uint64(HEAD_WIDTH)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
-@inlined
+@inlined_early
 def _owner(key, atom):  # type: ignore[no-untyped-def]
     return np.int64(key) << 32 | np.int64(atom)
 
 
-@inlined
+@inlined_early
 def _slot(owner, shift):  # type: ignore[no-untyped-def]
     return (np.uint64(owner) * _MIX) >> np.uint64(shift)
 
 
-@inlined
+@inlined_early
 def _from(number, pool, owner, time, oldest):  # type: ignore[no-untyped-def]
     """The first entry of an owner before `time`, from a number on down its list; -1 if none."""
     mask = np.uint64(pool.shape[0] - 1)
@@ -101,7 +101,7 @@ def unlink(heads, pool, control, since):  # type: ignore[no-untyped-def]
     control[NEXT] = number
 
 
-@inlined
+@inlined_early
 def _shift(heads):  # type: ignore[no-untyped-def]
     bits = 0
     while (1 << bits) < heads.shape[0]:

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cepheid.kernels.machine_code import allocating, compiled, inlined
+from cepheid.kernels.machine_code import allocating, compiled, inlined_early
 from cepheid.kernels.processor import prefetch
 
 DONE, OUTPUT_FULL, POOL_FULL = range(3)
@@ -53,7 +53,7 @@ _AHEAD = 12
 _NEVER = -(2**62)
 
 
-@inlined
+@inlined_early
 def first_after(rings, pool, ring, begin, time):  # type: ignore[no-untyped-def]
     """The first place of a ring from `begin` on whose time is later than `time`."""
     start, mask = rings[ring, RING_START], rings[ring, RING_SIZE] - 1
@@ -71,7 +71,7 @@ def first_after(rings, pool, ring, begin, time):  # type: ignore[no-untyped-def]
     return low
 
 
-@inlined
+@inlined_early
 def time_before(rings, pool, ring, time):  # type: ignore[no-untyped-def]
     """The latest time of a ring's entries before `time`; very long ago if there is none."""
     if rings[ring, OWNER] == NOBODY:
