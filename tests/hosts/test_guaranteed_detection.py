@@ -14,10 +14,7 @@ import pytest
 import cepheid
 from cepheid.hosts.in_process import Detector
 from cepheid.hosts.matches import Matches
-from cepheid.hosts.spark import detect_spark, explain_spark, scan_spark
 from cepheid.model.errors import OptionError, StateError
-from cepheid.model.options import make_options
-from cepheid.planner.compiled_query import CompiledQuery
 from tests.laws.succession_queries import TYPES
 from tests.laws.succession_runs import CAP, by_definition, found_in, stream
 
@@ -177,19 +174,6 @@ def test_a_snapshot_of_other_inputs_is_refused() -> None:
     taken = Detector(text, policy="guaranteed").snapshot()
     with pytest.raises(StateError):
         Detector.restore(text, taken, policy="guaranteed", inputs=["A", "B", "C"])
-
-
-def test_spark_refuses_it_by_name() -> None:
-    query: CompiledQuery = cepheid.compile("SELECT * FROM A; B")
-    options = make_options({"policy": "guaranteed"})
-    for attempt in (
-        lambda: detect_spark(None, query, options),
-        lambda: scan_spark(None, "events", query, options),
-        lambda: explain_spark(None, query, policy="guaranteed"),
-    ):
-        with pytest.raises(OptionError) as refused:
-            attempt()
-        assert refused.value.code == "guaranteed-on-spark"
 
 
 def _run(detector: Detector, rows: list[Row]) -> list[Matches]:

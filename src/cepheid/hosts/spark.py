@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cepheid.hosts.spark_batch import detect_batch, plan_batch
+from cepheid.hosts.spark_inputs import of_history
 from cepheid.hosts.spark_registered import registered_frames
 from cepheid.hosts.spark_scan import BatchInstead, ScanPlan, plan_scan, read_files
 from cepheid.model.errors import OptionError
@@ -21,13 +22,12 @@ if TYPE_CHECKING:
 
 def detect_spark(events: Any, query: CompiledQuery, options: Options) -> Any:
     """The matches in a Spark DataFrame: a lazy one for a batch, a streaming one for a stream."""
-    _refuse_guaranteed(options)
     events, options = _registered(events, query, with_statistics(options))
     if getattr(events, "isStreaming", False):
         from cepheid.hosts.spark_streaming import detect_stream  # noqa: PLC0415 (loads more)
 
         return detect_stream(events, query, options)
-    return detect_batch(events, query, options)
+    return detect_batch(events, query, of_history(options))
 
 
 def detect_workload_spark(events: Any, workload: Workload, control: Any = None) -> Any:
@@ -43,7 +43,6 @@ def explain_workload_spark(events: Any, workload: Workload) -> str:
 def _workload_plan(
     events: Any, workload: Workload, control: Any = None
 ) -> WorkloadPlan | WorkloadStreamPlan:
-    _refuse_guaranteed(workload.options)
     events = registered_frames(events, workload.registrations)
     options = with_statistics(workload.options)
     if getattr(events, "isStreaming", False):
@@ -60,12 +59,11 @@ def _workload_plan(
         )
     from cepheid.hosts.spark_workload import plan_workload_batch  # noqa: PLC0415 (as above)
 
-    return plan_workload_batch(events, workload.members, options)
+    return plan_workload_batch(events, workload.members, of_history(options))
 
 
 def scan_spark(spark: Any, path: Any, query: CompiledQuery, options: Options) -> Any:
     """The matches in event files, found by tasks that each read a slice of time: lazy."""
-    _refuse_guaranteed(options)
     return _scan_plan(spark, path, query, with_statistics(options)).matches()
 
 
@@ -79,7 +77,6 @@ def explain_spark(
     """
     compiled = compile_text(query) if isinstance(query, str) else query
     chosen = make_options(options)
-    _refuse_guaranteed(chosen)
     if spark is not None:
         return _scan_plan(spark, events, compiled, chosen).explain()
     events, chosen = _registered(events, compiled, chosen)
@@ -87,17 +84,7 @@ def explain_spark(
         from cepheid.hosts.spark_streaming import plan_stream  # noqa: PLC0415 (loads more)
 
         return plan_stream(events, compiled, chosen).explain()
-    return plan_batch(events, compiled, chosen).explain()
-
-
-def _refuse_guaranteed(options: Options) -> None:
-    if options.policy == "guaranteed":
-        raise OptionError.of(
-            "guaranteed-on-spark",
-            'policy="guaranteed" runs in process only: on Spark the watermark is Spark\'s, the '
-            "latest time of all inputs together less the lateness",
-            help="give lateness= there, or feed a cepheid.Detector",
-        )
+    return plan_batch(events, compiled, of_history(chosen)).explain()
 
 
 def _registered(events: Any, query: CompiledQuery, options: Options) -> tuple[Any, Options]:
@@ -111,6 +98,7 @@ def _registered(events: Any, query: CompiledQuery, options: Options) -> tuple[An
 def _scan_plan(
     spark: Any, path: Any, query: CompiledQuery, options: Options
 ) -> ScanPlan | BatchInstead:
+    options = of_history(options)
     registrations = registrations_of(query, options)
     if registrations is None:
         return plan_scan(spark, path, query, options)

@@ -17,7 +17,7 @@ from pyspark import TaskContext
 from cepheid.hosts.plain_types import fit
 from cepheid.hosts.snapshot import read_table, write_table
 from cepheid.hosts.sorted_runs import in_large_pieces
-from cepheid.hosts.worker_memory import leave_modules_alone
+from cepheid.hosts.worker_process import leave_modules_alone
 
 REASON = "quarantine_reason"
 """The column in which set-aside events say why."""

@@ -13,7 +13,7 @@ from cepheid.hosts.spark_packing import open_pack
 from cepheid.hosts.spark_stream_output import StreamOutput
 from cepheid.hosts.stream_bucket import KEPT, Arrival, Bucket
 from cepheid.hosts.stream_running import Task
-from cepheid.hosts.worker_memory import leave_modules_alone
+from cepheid.hosts.worker_process import prepare_for_engines
 from cepheid.model.errors import StateError
 
 
@@ -61,7 +61,7 @@ class BucketSteps:
         self, packed: bytes, handle: StatefulProcessorHandle, header: ValueState, segments: MapState
     ) -> None:
         """`packed` are the task and the output, as the processor brought them."""
-        leave_modules_alone()
+        prepare_for_engines()
         serializer = CloudPickleSerializer()  # type: ignore[no-untyped-call]
         task, output = serializer.loads(packed)  # type: ignore[no-untyped-call]
         self._task: Task[Any] = task

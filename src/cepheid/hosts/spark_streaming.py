@@ -21,6 +21,7 @@ from pyspark.sql import functions as sf
 from cepheid.hosts.prepared_program import PreparedProgram, prepare_program
 from cepheid.hosts.spark_batch import refuse_arrival_order
 from cepheid.hosts.spark_filter import EventTests
+from cepheid.hosts.spark_inputs import AwaitedInputs, of_stream
 from cepheid.hosts.spark_packing import EVERYWHERE, PACK_SCHEMA, ROUTE, Packing
 from cepheid.hosts.spark_routes import route_column
 from cepheid.hosts.spark_session import check_packages
@@ -49,6 +50,7 @@ class StreamPlan:
     clock: StreamClock
     query: CompiledQuery
     own: pa.Schema
+    awaited: AwaitedInputs | None
 
     @property
     def options(self) -> Options:
@@ -87,7 +89,9 @@ class StreamPlan:
         routing, types = self.routing, self.tests.program.types
         said = "all types" if types is None else f"type in ({', '.join(types)})"
         notes = ["host: Spark streaming", f"filtered before the shuffle: {said}"]
-        if self.clock.is_shown:
+        if self.awaited is not None:
+            notes.append(f"watermark: {self.awaited}; the stream is read once for each")
+        elif self.clock.is_shown:
             notes.append(f"watermark: set here, {self.options.lateness} behind the latest event")
         else:
             notes.append("watermark: the stream's own")
@@ -146,13 +150,14 @@ def plan_stream(events: DataFrame, query: CompiledQuery, options: Options) -> St
     check_packages()
     require_state_store(events.sparkSession)
     refuse_arrival_order(options, "a micro-batch")
+    awaited, options = of_stream([query.stages(options)], options, events.sparkSession)
     schema = arrow_schema(events.schema)
     program = prepare_program(query, options, schema)
     tests = EventTests(program, schema)
     routing = route(program, schema, options.buckets)
-    clock, marked = with_watermark(events, program, tests)
+    clock, marked = with_watermark(events, program, tests, awaited)
     own = pa.schema([schema.field(name) for name in program.columns(schema)])
-    return StreamPlan(marked, tests, routing, clock, query, own)
+    return StreamPlan(marked, tests, routing, clock, query, own, awaited)
 
 
 def require_state_store(spark: SparkSession) -> None:

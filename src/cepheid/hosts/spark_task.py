@@ -16,7 +16,7 @@ from cepheid.hosts.plain_types import fit
 from cepheid.hosts.set_aside import event_times
 from cepheid.hosts.sorted_runs import SortedRuns, in_large_pieces
 from cepheid.hosts.time_slices import TimeSlices
-from cepheid.hosts.worker_memory import leave_modules_alone
+from cepheid.hosts.worker_process import prepare_for_engines
 from cepheid.model.options import Options
 from cepheid.planner.compiled_query import CompiledQuery
 
@@ -65,7 +65,7 @@ class DetectionTask:
         self, tables: Iterator[pa.Table], first_events: tuple[int, int] | None = None
     ) -> Iterator[pa.RecordBatch]:
         """The matches in sorted events; `first_events` says which of them are this task's."""
-        leave_modules_alone()
+        prepare_for_engines()
         detector = Detector.for_host(
             self.query,
             replace(self.options, lateness=0),

@@ -8,15 +8,19 @@ no watermark can reach carries it instead.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from cepheid.hosts.prepared_program import PreparedProgram
 from cepheid.hosts.spark_filter import EventTests, quoted, time_number
+from cepheid.hosts.spark_inputs import AwaitedInputs
 from cepheid.hosts.stream_clock import StreamClock
 from cepheid.model.errors import OptionError
 from cepheid.model.event_time import MAX_TIME
+from cepheid.planner.prepare import in_time_unit
 
 _WATERMARK_KEY = "spark.watermarkDelayMs"
 """The column metadata by which Spark itself knows a watermark."""
@@ -24,16 +28,20 @@ _SHOWN = "__cepheid_shown"
 
 
 def with_watermark(
-    events: DataFrame, program: PreparedProgram, tests: EventTests
+    events: DataFrame,
+    program: PreparedProgram,
+    tests: EventTests,
+    awaited: AwaitedInputs | None = None,
 ) -> tuple[StreamClock, DataFrame]:
     """The events with a watermark on them, and how to read it."""
     name = program.options.end_column
     marked = [field.name for field in events.schema.fields if _WATERMARK_KEY in field.metadata]
-    if marked and program.lateness:
+    if marked and (program.lateness or awaited is not None):
+        given = 'policy="guaranteed"' if awaited else f"lateness={program.options.lateness!r}"
         raise OptionError.of(
             "two-latenesses",
-            f"the stream has a watermark, and lateness={program.options.lateness!r} is given, too",
-            help="leave out lateness=, or the stream's own withWatermark",
+            f"the stream has a watermark, and {given} is given, too",
+            help="leave it out, or the stream's own withWatermark",
         )
     if marked == [name]:
         return StreamClock(is_timestamp=True, is_shown=False), events
@@ -46,10 +54,43 @@ def with_watermark(
     clock = StreamClock(is_timestamp=pa.types.is_timestamp(tests.schema.field(name).type))
     time = time_number(tests.schema, program.options)
     usable = tests.has_time() & (time < sf.lit(MAX_TIME)) & (time > sf.lit(-MAX_TIME))
-    # Lateness is taken off here, where it is exact, and not by Spark, in milliseconds.
-    shown = _shown(clock, time - sf.lit(program.lateness).cast("long"))
-    column = sf.timestamp_millis(sf.when(usable, shown).otherwise(sf.lit(0).cast("long")))
-    return clock, events.withColumn(_SHOWN, column).withWatermark(_SHOWN, "0 seconds")
+
+    def shown(less: int) -> Column:
+        # What is taken off is so here, where it is exact, and not by Spark, in milliseconds.
+        millis = _shown(clock, time - sf.lit(less).cast("long"))
+        return sf.timestamp_millis(sf.when(usable, millis).otherwise(sf.lit(0).cast("long")))
+
+    if awaited is None:
+        return clock, events.withColumn(_SHOWN, shown(program.lateness)).withWatermark(
+            _SHOWN, "0 seconds"
+        )
+    others = events.filter(~sf.coalesce(tests.is_of(awaited.names), sf.lit(False)))
+    whole = others.withColumn(_SHOWN, shown(0))
+    for each in awaited.names:
+        whole = whole.unionAll(_branch(events, each, program, tests, awaited, shown))
+    return clock, whole
+
+
+def _branch(
+    events: DataFrame,
+    name: str,
+    program: PreparedProgram,
+    tests: EventTests,
+    awaited: AwaitedInputs,
+    shown: Callable[[int], Column],
+) -> DataFrame:
+    """The events of one input, and what it has reached: for a union Spark takes the least of all.
+
+    An input that is waited for no longer than the time-out is shown the others' times less that.
+    """
+    of_it = tests.is_of([name])
+    if awaited.timeout is None:
+        return events.filter(of_it).withColumn(_SHOWN, shown(0)).withWatermark(_SHOWN, "0 seconds")
+    timeout = in_time_unit(awaited.timeout, "input_timeout", program.stages[0].domain)
+    reached = sf.when(sf.coalesce(of_it, sf.lit(False)), shown(0)).otherwise(shown(timeout))
+    marked = events.withColumn(_SHOWN, reached).withWatermark(_SHOWN, "0 seconds")
+    # The test of the shown time keeps Catalyst from filtering before the watermark.
+    return marked.filter(of_it & (sf.col(_SHOWN) >= sf.timestamp_millis(sf.lit(0))))
 
 
 def _shown(clock: StreamClock, time: Column) -> Column:

@@ -18,6 +18,7 @@ from pyspark.sql import functions as sf
 from cepheid.hosts.match_union import union_schema
 from cepheid.hosts.spark_batch import refuse_arrival_order
 from cepheid.hosts.spark_filter import EventTests
+from cepheid.hosts.spark_inputs import AwaitedInputs, of_stream
 from cepheid.hosts.spark_packing import LANE, PACK_SCHEMA, ROUTE, LanePacking, Packing
 from cepheid.hosts.spark_session import check_packages
 from cepheid.hosts.spark_stream_output import stream_output
@@ -47,6 +48,7 @@ class WorkloadStreamPlan:
     clock: StreamClock
     lateness: int
     control: WorkloadControl | None = None
+    awaited: AwaitedInputs | None = None
 
     def matches(self) -> DataFrame:
         """The streaming DataFrame of all matches, for output mode append."""
@@ -134,6 +136,8 @@ class WorkloadStreamPlan:
             lines.append(f"lane {number}, {lane}: {len(lane.members)} queries, {buckets}")
         if any(lane.node is not None for lane in self.lanes):
             lines.append("every query runs whole: only in a batch are edges shuffled")
+        if self.awaited is not None:
+            lines.append(f"watermark: {self.awaited}; the stream is read once for each")
         return "\n".join(lines)
 
 
@@ -147,13 +151,21 @@ def plan_workload_stream(
     check_packages()
     require_state_store(events.sparkSession)
     refuse_arrival_order(options, "a micro-batch")
+    if control is not None and options.policy == "guaranteed" and options.inputs is None:
+        raise OptionError.of(
+            "unknown-inputs",
+            'queries come and go, and policy="guaranteed" has to know the inputs of them all',
+            help='name them, e.g. inputs=["A", "B"]',
+        )
+    programs = [member.query.stages(options) for member in members]
+    awaited, options = of_stream(programs, options, events.sparkSession)
     schema = arrow_schema(events.schema)
     buckets = options.buckets or DEFAULT_BUCKETS
     partitions = int(events.sparkSession.conf.get("spark.sql.shuffle.partitions", "200") or 200)
     nodes = options.partitions or partitions
     lanes = lanes_of(members, options, schema, buckets=buckets, nodes=nodes)
     tests = EventTests(lanes[0].programs[0], schema)
-    clock, marked = with_watermark(events, lanes[0].programs[0], tests)
+    clock, marked = with_watermark(events, lanes[0].programs[0], tests, awaited)
     if control is not None:
         if not clock.is_shown:
             raise OptionError.of(
@@ -163,4 +175,4 @@ def plan_workload_stream(
             )
         control.bind(lanes, options, schema, buckets)
     lateness = lanes[0].programs[0].lateness
-    return WorkloadStreamPlan(marked, schema, lanes, options, clock, lateness, control)
+    return WorkloadStreamPlan(marked, schema, lanes, options, clock, lateness, control, awaited)

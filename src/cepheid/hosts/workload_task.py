@@ -19,7 +19,7 @@ from cepheid.hosts.live_engine import END_OF_TIME
 from cepheid.hosts.plain_types import fit
 from cepheid.hosts.set_aside import event_times
 from cepheid.hosts.sorted_runs import SortedRuns, in_large_pieces
-from cepheid.hosts.worker_memory import leave_modules_alone
+from cepheid.hosts.worker_process import prepare_for_engines
 from cepheid.hosts.workload_run import DRIVEN, WorkloadRun
 from cepheid.model.options import Options
 from cepheid.planner.workload_plan import KEYLESS_GRAPH, Member, plan_workload
@@ -59,7 +59,7 @@ class WorkloadTask:
 
     def detect(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """A partition in order of lane and time."""
-        leave_modules_alone()
+        prepare_for_engines()
         named = (batch.rename_columns(list(self.columns)) for batch in batches)
         runs = SortedRuns(in_large_pieces(named), LANE)
         while (number := runs.current()) is not None:
@@ -132,7 +132,7 @@ class PartsTask:
         # Its kernel is compiled when it is loaded, for which no other task need wait.
         from cepheid.hosts.cut_succession_engines import PartsEngine  # noqa: PLC0415
 
-        leave_modules_alone()
+        prepare_for_engines()
         named = (batch.rename_columns(list(self.columns)) for batch in batches)
         runs = SortedRuns(in_large_pieces(named), LANE)
         while (number := runs.current()) is not None:

@@ -1,4 +1,4 @@
-"""Makes numba quicker in a process of our own, by replacing methods of it for the whole process.
+"""Makes numba quicker in processes of our own, by replacing methods of it for the whole process.
 
 Before numba looks into its cache it imports and registers all it knows of NumPy and of Python's
 builtins. For a process that only runs kernels it compiled earlier, that is most of the waiting.
@@ -10,6 +10,7 @@ it is kept. The machine code is the same.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from numba.core import types
@@ -40,6 +41,7 @@ def load_cached_kernels_first() -> None:
     caches.load_overload = load_overload
 
 
+@cache
 def remember_operations() -> None:
     """From now on ask once what an operation on plain types means."""
     functions: Any = types.BaseFunction

@@ -1,0 +1,149 @@
+"""Guaranteed detection on Spark: streams whose inputs are far apart, and histories."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import cepheid
+from cepheid.hosts.spark import explain_spark
+from cepheid.model.errors import EnvironmentProblem, OptionError
+from tests.hosts.test_spark_streaming import (
+    GUARDED,
+    SPARK_TICKS,
+    TICKS,
+    Files,
+    Streamed,
+    cut,
+    in_process,
+    random_rows,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+Row = dict[str, Any]
+INPUTS = tuple("ABCD")
+PAIR = "SELECT * FROM A x; B y WHERE FILTER(x.id = y.id)"
+
+
+def far_apart(rows: Sequence[Row], seed: int) -> list[Row]:
+    """Every type in order, but types behind each other by any amount."""
+    r = random.Random(seed)
+    queues = {kind: [row for row in rows if row["type"] == kind] for kind in "ABCDZ"}
+    found = []
+    while any(queues.values()):
+        kind = r.choice([kind for kind, queue in queues.items() if queue])
+        found += queues[kind][:25]
+        del queues[kind][:25]
+    return found
+
+
+def ends(ts: int) -> list[Row]:
+    """A last event of every input, so that nothing waits for one."""
+    return [{"type": kind, "ts": ts, "id": 99, "v": 0} for kind in INPUTS]
+
+
+def test_inputs_far_apart_on_a_stream_lose_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    rows = random_rows(3, 500)
+    files = Files(tmp_path / "in", TICKS)
+    queries = {"guarded": GUARDED, "pair": PAIR}
+    options: dict[str, Any] = {"policy": "guaranteed", "inputs": INPUTS, "buckets": 2}
+
+    def run() -> Streamed:
+        stream = files.stream(spark, SPARK_TICKS)
+        matches = cepheid.detect(stream, cepheid.Workload(queries, **options))
+        return Streamed(matches, tmp_path / "checkpoint", tmp_path / "out")
+
+    first, second, third = cut(far_apart(rows, 3), 180, 390)
+    files.add(first)
+    some = run()
+    files.add(second)
+    files.add(third)
+    files.add([*ends(5_000), {"type": None, "ts": 1, "id": 1, "v": 1}])
+    files.add(ends(5_001))
+    found = run()
+    expected = {name: in_process(text, rows, TICKS) for name, text in queries.items()}
+    assert all(sum(ids.values()) > 20 for ids in expected.values())
+    assert found.ids == expected["guarded"] + expected["pair"]
+    assert some.metric("late") == found.metric("late") == found.dropped_by_spark == 0
+    assert found.metric("quarantined") == 1
+
+
+def test_a_silent_input_is_waited_for_up_to_the_time_out(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = [("A", 1), ("B", 3), ("A", 12), ("A", 30), ("B", 19), ("B", 20), ("A", 31), ("B", 40)]
+    files = Files(tmp_path / "in", TICKS)
+    for kind, time in rows:
+        files.add([{"type": kind, "ts": time, "id": 1, "v": 0}])
+    matches = cepheid.detect(
+        files.stream(spark, SPARK_TICKS), PAIR, policy="guaranteed", input_timeout=10, buckets=1
+    )
+    found = Streamed(matches, tmp_path / "checkpoint", tmp_path / "out")
+    assert Counter((row["x"]["ts"], row["y"]["ts"]) for row in found.rows) == {
+        (1, 3): 1,
+        (12, 20): 1,
+    }
+    assert found.metric("late") == 1, "B at 19 lies more than 10 before A at 30"
+
+
+def test_a_history_is_complete_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    rows = random_rows(5, 200)
+    table = pa.Table.from_pylist(rows, schema=TICKS)
+    pq.write_table(table, tmp_path / "events.parquet")
+    frame = spark.createDataFrame(table)
+    expected = in_process(GUARDED, rows, TICKS)
+    assert expected
+    assert in_process(GUARDED, rows, TICKS, policy="guaranteed") == expected
+    for found in (
+        cepheid.detect(frame, GUARDED, policy="guaranteed"),
+        cepheid.scan(spark, str(tmp_path / "events.parquet"), GUARDED, policy="guaranteed"),
+        cepheid.detect(frame, cepheid.Workload({"q": GUARDED}, policy="guaranteed")),
+    ):
+        ids = found.select("match_id").toArrow().column("match_id").to_pylist()
+        assert Counter(ids) == expected
+    with pytest.raises(OptionError) as refused:
+        cepheid.detect(frame, GUARDED, policy="guaranteed", close_at_end=False)
+    assert refused.value.code == "guaranteed-end"
+
+
+@pytest.fixture
+def latest_of_all(spark: SparkSession) -> Iterator[None]:
+    name = "spark.sql.streaming.multipleWatermarkPolicy"
+    spark.conf.set(name, "max")
+    yield
+    spark.conf.unset(name)
+
+
+def test_what_a_stream_waits_for_is_told_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    stream = Files(tmp_path / "in", TICKS).stream(spark, SPARK_TICKS)
+    told = explain_spark(stream, PAIR, policy="guaranteed", input_timeout=7)
+    assert "the least of what the inputs A, B have reached, each waited for up to 7" in told
+    marked = stream.selectExpr("type", "timestamp_millis(ts) ts", "id").withWatermark("ts", "1 s")
+    with pytest.raises(OptionError, match="guaranteed"):
+        cepheid.detect(marked, PAIR, policy="guaranteed")
+    with pytest.raises(OptionError, match="come and go"):
+        cepheid.detect(
+            stream,
+            cepheid.Workload({"q": PAIR}, policy="guaranteed"),
+            control=cepheid.WorkloadControl(tmp_path / "orders"),
+        )
+
+
+@pytest.mark.usefixtures("latest_of_all")
+def test_a_session_that_takes_the_latest_watermark_is_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    stream = Files(tmp_path / "in", TICKS).stream(spark, SPARK_TICKS)
+    with pytest.raises(EnvironmentProblem, match="least of all watermarks"):
+        cepheid.detect(stream, PAIR, policy="guaranteed")
