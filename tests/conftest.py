@@ -15,14 +15,12 @@ from xdist.scheduler import LoadScopeScheduling
 
 from cepheid.hosts.spark_session import local_session
 from cepheid.kernels.quick_start import remember_operations
+from tests.quick_java import use_archive
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
-
-# Spark's JVMs live for a minute or two here: they save more by compiling less than they lose.
-os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 remember_operations()
 
@@ -30,6 +28,12 @@ remember_operations()
 hypothesis.settings.register_profile("default", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 hypothesis.settings.load_profile("ci" if IN_CI else "default")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before the workers start, which take over what is set here."""
+    runs_all = bool(config.getoption("numprocesses", None)) and not config.option.markexpr
+    use_archive(make=runs_all)
 
 
 @pytest.fixture(scope="session")
