@@ -14,6 +14,9 @@ import pyarrow as pa
 ColumnOf = Callable[[str], pa.Array | None]
 """The column of a name, or None."""
 
+NO_NUMBERS = np.zeros(0, np.int64)
+NO_NUMBERS.flags.writeable = False
+
 _FEW = 4
 
 
@@ -38,5 +41,7 @@ class BatchColumns:
 def int64_values(column: pa.Array) -> np.ndarray:
     """A column of int64 without nulls, read-only, where it lies."""
     if not len(column):
-        return np.zeros(0, np.int64)
-    return np.frombuffer(column.buffers()[1], np.int64, len(column), 8 * column.offset)
+        return NO_NUMBERS
+    values = np.frombuffer(column.buffers()[1], np.int64, len(column), 8 * column.offset)
+    values.flags.writeable = False
+    return values

@@ -102,6 +102,9 @@ class EventColumns(EventReader):
                 arrays[f"c{c}"] = holds.astype(np.int64)
             else:
                 arrays[f"c{c}"] = self._kernel_values(column(name), kind)
+            # Some are Arrow's own, which none may write to. A kernel is compiled for what it gets,
+            # and would be again for what looks different.
+            arrays[f"c{c}"].flags.writeable = False
         return arrays
 
     def _test_bits(

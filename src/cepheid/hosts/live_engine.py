@@ -275,6 +275,8 @@ class LiveEvents(ABC):
         column = self._batch_columns.of(batch)
         codes = types.read(column(self.options.type))
         times, bad = event_times(batch, self.options, check_range=False, column=column)
+        # Some are Arrow's own: kernels are compiled for arrays that none may write to.
+        codes.flags.writeable = times.flags.writeable = False
         pieces: list[Piece] = []
         lacks = events.lacks
         if bad is None and not types.some_unnamed and not lacks and isinstance(arrived, int):

@@ -86,6 +86,10 @@ class NegationProbes:
                 strict=True,
             )
         )
+        # A kernel is compiled for arrays that lie in one piece, or for others; so do these always.
+        values["low_r"], values["high_r"] = map(
+            np.ascontiguousarray, (values["low_r"], values["high_r"])
+        )
         values |= {"dead": dead, "count": len(rows), "base": live.base, "size": witnesses.size}
         values |= {"wt": witnesses.times, "wrow": witnesses.rows, "prev": witnesses.prev}
         values |= {"heads": witnesses.heads, "ci": self._columns.ints, "cf": self._columns.floats}

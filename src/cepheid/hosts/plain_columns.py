@@ -8,15 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.algebra.expression import attributes
-from cepheid.hosts.batch_columns import ColumnOf, int64_values
+from cepheid.hosts.batch_columns import NO_NUMBERS, ColumnOf, int64_values
 from cepheid.hosts.event_columns import EventColumns
 from cepheid.kernels.plain_rows import PlainRows
 from cepheid.model.event_time import MAX_TIME
 
 _MOST_TYPES = 12
 """Beyond this many event types a lookup table beats comparing with each."""
-
-_NO_KEYS = np.zeros(0, np.int64)
 
 
 @dataclass(slots=True)
@@ -63,7 +61,7 @@ class PlainColumns:
         ends = times[0] > -MAX_TIME and times[-1] < MAX_TIME
         if not ends or not 0 < len(wanted) <= _MOST_TYPES:
             return None
-        keys, close = _NO_KEYS, (0, 0)
+        keys, close = NO_NUMBERS, (0, 0)
         if self._key is not None:
             values = column(self._key)
             if not isinstance(values, pa.Int64Array) or values.null_count:
