@@ -113,5 +113,8 @@ def _load_event(w: Text, shape: SequenceShape) -> None:
     for group in range(shape.groups):
         w(f"key{group or ''} = U(k{group}[i])")
     w("ti = t[i]")
-    w("oi = order_base + event" if shape.arrival_order else "oi = ti")
+    if shape.arrival_order:
+        w("oi = order_base + event")
+    elif shape.negations:
+        w("oi = ti")
     w("low = ti - W")

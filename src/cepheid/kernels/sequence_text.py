@@ -90,7 +90,7 @@ def check_rings(w: Text, shape: SequenceShape) -> None:
     if shape.window_in_scan:
         w("floor = min(low, prune_to)")
         for s in states:
-            oldest = _field(shape, s, "t", f"U(tail{s}) & m{s}")
+            oldest = _field(shape, s, "t", _place(shape, s, f"tail{s}"))
             w(f"while tail{s} < n{s} and {oldest} <= floor:", deeper=1)
             w(f"tail{s} += 1")
             w.depth -= 1
@@ -109,10 +109,14 @@ def _stop_if(w: Text, condition: str) -> None:
     w.depth -= 1
 
 
-def _field(shape: SequenceShape, state: int, name: str, index: str) -> str:
-    """A number of the entry at a place of the ring."""
+def _place(shape: SequenceShape, state: int, number: str) -> str:
+    """Where the entry of this number begins in the ring."""
+    return f"(U({number}) & m{state}) << C{shape.entry_shift(state)}"
+
+
+def _field(shape: SequenceShape, state: int, name: str, place: str) -> str:
+    """A number of the entry that begins at a place of the ring."""
     offset = shape.entry_fields(state).index(name)
-    place = f"({index}) << C{shape.entry_shift(state)}"
     return f"r{state}[{place} | C{offset}]" if offset else f"r{state}[{place}]"
 
 
@@ -121,7 +125,7 @@ def _newest(w: Text, shape: SequenceShape, state: int, group: int | None) -> Non
     s = state
     w(f"k = {_key(group)}")
     w(f"p{s} = h{s}[k]")
-    w(f"i{s} = U(p{s}) & m{s}")
+    w(f"i{s} = {_place(shape, s, f'p{s}')}")
     negation = shape.between[s]
     if negation:
         bit = negation.bit
@@ -138,7 +142,7 @@ def _step_before(w: Text, shape: SequenceShape, state: int) -> None:
         tied = f"(ti - 1 - {_field(shape, s, 't', f'i{s}')})"
         w(f"while ((tail{s} - 1 - p{s}) & {tied}) < 0:", deeper=1)
         w(f"p{s} = {_field(shape, s, 'prev', f'i{s}')}")
-        w(f"i{s} = U(p{s}) & m{s}")
+        w(f"i{s} = {_place(shape, s, f'p{s}')}")
         if shape.in_blocks:
             w("steps_back += 1")
         w.depth -= 1
@@ -190,12 +194,12 @@ def push(w: Text, shape: SequenceShape, s: int) -> None:
         w(f"enters = {may or 'I(1)'} & (({condition}) >> 63)")
     elif s:
         w(f"if ({condition}) < 0:", deeper=1)
-    w(f"x = U(n{s}) & m{s}")
+    w(f"x = {_place(shape, s, f'n{s}')}")
     w(f"above = h{s}[k]")
     entry = {"t": "ti", "row": "ri", "prev": "above", "key": "I(k)", "o": "oi"}
     if shape.counts_first_events and s < 2:
         # Whatever the number before was, those of live entries of a key follow one another.
-        entry["nth"] = f"{_field(shape, 0, 'nth', 'U(above) & m0')} + 1"
+        entry["nth"] = f"{_field(shape, 0, 'nth', _place(shape, 0, 'above'))} + 1"
         entry["rip_nth"] = _field(shape, 0, "nth", "i0")
     if s:
         before = f"i{s - 1}"
@@ -210,7 +214,7 @@ def push(w: Text, shape: SequenceShape, s: int) -> None:
     for name in shape.entry_fields(s):
         w(f"{_field(shape, s, name, 'x')} = {entry[name]}")
     for column in shape.entry_columns[s]:
-        w(f"e{column}_{s}[x] = c{column}[i]")
+        w(f"e{column}_{s}[x >> C{shape.entry_shift(s)}] = c{column}[i]")
     if undecided:
         w(f"h{s}[k] = above ^ ((above ^ n{s}) & -enters)  # n{s} or above, without a jump")
         w(f"n{s} += enters")
@@ -289,7 +293,7 @@ def _walk_flat(w: Text, shape: SequenceShape, stop: int) -> None:
 
 def _enter(w: Text, shape: SequenceShape, level: int) -> None:
     if level < shape.length - 2:
-        w(f"p{level} = {_field(shape, level + 1, 'rip', f'q{level + 1}')}")
+        w(f"p{level} = {_field(shape, level + 1, 'rip', f'b{level + 1}')}")
 
 
 def _emit(w: Text, shape: SequenceShape) -> None:
@@ -302,24 +306,26 @@ def _emit(w: Text, shape: SequenceShape) -> None:
 def _walk_step(w: Text, shape: SequenceShape, level: int, back: tuple[str, ...]) -> None:
     """Take the next entry of a level; `back` is how to leave for the level above."""
     last = shape.length - 1
-    w(f"q{level} = U(p{level}) & m{level}")
+    w(f"b{level} = {_place(shape, level, f'p{level}')}")
     if shape.window_in_construction:
         exact = "mst" if level and shape.window_in_scan else "t"
-        w(f"if {_field(shape, level, exact, f'q{level}')} <= low:", deeper=1)
+        w(f"if {_field(shape, level, exact, f'b{level}')} <= low:", deeper=1)
         for line in back:
             w(line)
         w.depth -= 1
     if shape.between[level]:
         bound = "nbx"
         if level < last - 1:
-            bound = _field(shape, level + 1, "nb", f"q{level + 1}")
-        w(f"if {_field(shape, level, _order(shape), f'q{level}')} < {bound}:", deeper=1)
+            bound = _field(shape, level + 1, "nb", f"b{level + 1}")
+        w(f"if {_field(shape, level, _order(shape), f'b{level}')} < {bound}:", deeper=1)
         for line in back:
             w(line)
         w.depth -= 1
-    w(f"p{level} = {_field(shape, level, 'prev', f'q{level}')}")
+    w(f"p{level} = {_field(shape, level, 'prev', f'b{level}')}")
     if shape.counting:
         w("count_edges += 1")
+    if shape.entry_columns[level]:  # tests read these, which lie one after the other
+        w(f"q{level} = b{level} >> C{shape.entry_shift(level)}")
     for test in shape.joint[level]:
         w(f"if not ({test}):", deeper=1)
         w("continue")
@@ -335,24 +341,22 @@ def _emit_flat(w: Text, shape: SequenceShape) -> None:
         w("continue")
         w.depth -= 1
     if last and not shape.window_in_construction:
-        w(f"if {_field(shape, 0, 't', 'q0')} <= low:", deeper=1)
+        w(f"if {_field(shape, 0, 't', 'b0')} <= low:", deeper=1)
         w("continue")
         w.depth -= 1
     if shape.before_first and last:
         # No negative in the open (t_n - T, t_1); ns is the latest one before t_1.
-        w(f"if {_field(shape, 0, 'ns', 'q0')} > low:", deeper=1)
+        w(f"if {_field(shape, 0, 'ns', 'b0')} > low:", deeper=1)
         w("continue")
         w.depth -= 1
     w("if nout >= out0.shape[0]:", deeper=1)
     if shape.counting:  # the event will be looked at anew, and counted then
         w("count_edges = edges_before")
         w("count_sequences = sequences_before")
-    save_control(w, shape, "stop")
-    w(f"return event, first_out, first_listed, {OUTPUT_FULL}")
-    w.depth -= 1
+    _return_full(w, shape)
     w("o = U(nout)")
     for s in range(last):
-        w(f"out{s}[o] = {_field(shape, s, 'row', f'q{s}')}")
+        w(f"out{s}[o] = {_field(shape, s, 'row', f'b{s}')}")
     w(f"out{last}[o] = ri")
     w("nout += 1")
 
@@ -362,10 +366,10 @@ def _list_first_events(w: Text, shape: SequenceShape) -> None:
     here = "ia"
     time, before = _field(shape, 0, "t", here), _field(shape, 0, "prev", here)
     w("a = h0[k]")
-    w("ia = U(a) & m0")
+    w(f"ia = {_place(shape, 0, 'a')}")
     w(f"while ((tail0 - 1 - a) & (ti - 1 - {time})) < 0:", deeper=1)
     w(f"a = {before}")
-    w("ia = U(a) & m0")
+    w(f"ia = {_place(shape, 0, 'a')}")
     if shape.in_blocks:
         w("steps_back += 1")
     w.depth -= 1
@@ -373,13 +377,18 @@ def _list_first_events(w: Text, shape: SequenceShape) -> None:
         w(f"newest = {_field(shape, 0, 'nth', here)}")
     w(f"while a >= tail0 and {time} > low:", deeper=1)
     w("if nlist >= listed.shape[0]:", deeper=1)
-    save_control(w, shape, "stop")
-    w(f"return event, first_out, first_listed, {OUTPUT_FULL}")
-    w.depth -= 1
+    _return_full(w, shape)
     w(f"listed[U(nlist)] = {_field(shape, 0, 'row', here)}")
     w("nlist += 1")
     w(f"a = {before}")
-    w("ia = U(a) & m0")
+    w(f"ia = {_place(shape, 0, 'a')}")
+    w.depth -= 1
+
+
+def _return_full(w: Text, shape: SequenceShape) -> None:
+    """Leave, to be called again for the event with other buffers."""
+    save_control(w, shape, "stop")
+    w(f"return event, first_out, first_listed, {OUTPUT_FULL}")
     w.depth -= 1
 
 
@@ -389,14 +398,12 @@ def _emit_group(w: Text, shape: SequenceShape) -> None:
         w("offset = first_listed")
     else:
         # The list goes back from the newest one by one.
-        w(f"offset = first_listed + newest - {_field(shape, 1, 'rip_nth', 'q1')}")
+        w(f"offset = first_listed + newest - {_field(shape, 1, 'rip_nth', 'b1')}")
     w("if nout >= out_from.shape[0]:", deeper=1)
-    save_control(w, shape, "stop")
-    w(f"return event, first_out, first_listed, {OUTPUT_FULL}")
-    w.depth -= 1
+    _return_full(w, shape)
     w("o = U(nout)")
     for s in range(1, last):
-        w(f"out{s}[o] = {_field(shape, s, 'row', f'q{s}')}")
+        w(f"out{s}[o] = {_field(shape, s, 'row', f'b{s}')}")
     w(f"out{last}[o] = ri")
     w("out_from[o] = offset")
     w("out_count[o] = nlist - offset")
