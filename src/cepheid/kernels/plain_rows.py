@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from cepheid.kernels.machine_code import compiled
-from cepheid.kernels.memory import room
 from cepheid.kernels.processor import lowest_bit, prefetch
 
 _BLOCK = 512
@@ -90,7 +89,7 @@ class PlainRows:
     def __init__(self) -> None:
         """No scratch space yet."""
         self._flags = np.zeros(_BLOCK, np.uint8)
-        self._room = np.zeros((3, 0), np.int64)
+        self._room = np.zeros((4, 0), np.int64)
 
     def select(
         self,
@@ -109,13 +108,12 @@ class PlainRows:
         """
         rows = len(types)
         if self._room.shape[1] < rows:
-            self._room = np.zeros((3, rows), np.int64)
-        mask, moments, codes = self._room
-        selected = room(rows)
+            self._room = np.zeros((4, rows), np.int64)
+        selected, mask, moments, codes = self._room
         if not len(keys):
             codes[:rows] = 0
         taken, count = _select(
             types, bits, wanted, times, latest, keys, *close, self._flags, selected, mask, moments,
             codes,
         )  # fmt: skip
-        return taken, selected[:count], mask[:count], moments[:count], codes[:count]
+        return taken, selected[:count].copy(), mask[:count], moments[:count], codes[:count]
