@@ -285,3 +285,29 @@ def test_queries_come_and_go_on_a_stream_of_spark(spark: SparkSession, tmp_path:
         expected.update((name, match) for match in ids.column("match_id").to_pylist())
     assert found == expected
     assert all(any(query == name for query, _ in found) for name in texts | new)
+
+
+def test_running_totals_in_a_workload_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    runs = """SELECT count(x) AS n, sum(x.v) AS total FROM A x+; B y
+    WHERE FILTER(PREV(x.id) = x.id), FILTER(x.id = y.id)"""
+    queries = {"runs": runs, "pair": QUERIES["pair"]}
+    rows = random_events(8, 300)
+    table = pa.Table.from_pylist(rows, schema=SCHEMA)
+    expected = Counter(
+        (name, match)
+        for name, text in queries.items()
+        for match in cepheid.detect(table, text, id="event")["match_id"].to_pylist()
+    )
+    assert {name for name, _ in expected} == set(queries)
+    options: dict[str, Any] = {"id": "event", "types": TYPES, "plan": {"running_totals": True}}
+    workload = cepheid.Workload(queries, buckets=2, **options)
+    found = cepheid.detect(spark.createDataFrame(table), workload).toArrow().to_pylist()
+    assert told(found) == expected
+    files = Files(tmp_path / "events", SCHEMA)
+    matches = cepheid.detect(files.stream(spark, SPARK_SCHEMA), workload)
+    files.add(rows[:140])
+    Streamed(matches, tmp_path / "checkpoint", tmp_path / "sink")
+    files.add(rows[140:])
+    files.add([{"event": 10_000, "type": "Z", "ts": 10_000, "id": 1, "v": 0}])
+    files.add([{"event": 10_001, "type": "Z", "ts": 10_001, "id": 1, "v": 0}])
+    assert told(Streamed(matches, tmp_path / "checkpoint", tmp_path / "sink").rows) == expected

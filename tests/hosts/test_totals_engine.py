@@ -271,15 +271,41 @@ def test_what_cannot_be_kept_as_totals_is_stored_and_says_why(query: str, reason
     assert reason in str(refused.value)
 
 
-def test_a_workload_stores_the_events_and_refuses_what_it_cannot_do() -> None:
-    events = [{"type": "T", "ts": n, "k": 1, "v": n} for n in range(4)]
-    workload = cepheid.Workload({"runs": PREFIXES})
-    found = [*workload.feed(events)["runs"], *workload.close()["runs"]]
-    expected = cepheid.detect(events, PREFIXES).to_pylist()
-    assert sorted(m["match_id"] for m in found) == sorted(m["match_id"] for m in expected)
-    forced = cepheid.Workload({"runs": PREFIXES}, plan={"running_totals": True})
+@pytest.mark.parametrize("is_on", [None, True])
+def test_a_workload_shares_the_events_of_runs_or_keeps_totals_when_told(is_on: bool | None) -> None:
+    """Across snapshots, and while other queries come and go."""
+    tables = batches(12, 1_000)
+    queries = {"runs": ONE_RUN, "pairs": "SELECT * FROM T x; T y WHERE FILTER(x.k = y.k), x.v = 6"}
+    whole = pa.concat_tables(tables)
+    expected = {
+        name: sorted(cepheid.detect(whole, text)["match_id"].to_pylist())
+        for name, text in queries.items()
+    }
+    options = {"plan": {"running_totals": is_on}}
+    workload = cepheid.Workload(queries, **options)
+    found = []
+    for number, table in enumerate(tables):
+        found.append(workload.feed(table))
+        if number == 3:
+            workload = cepheid.Workload.restore(workload.snapshot(), **options)
+        if number == 5:
+            workload.add(ONE_RUN, name="other")
+        if number == 7:
+            workload.remove("other")
+    told, live = workload.explain(), workload.live_events
+    found.append(workload.close())
+    for name, ids in expected.items():
+        own = [match["match_id"] for part in found for match in part.get(name, ())]
+        assert sorted(own) == ids
+        assert ids
+    assert ("its runs are kept as running totals" in told) == bool(is_on)
+    assert (live < 5_000) == bool(is_on)
+
+
+def test_a_workload_refuses_to_store_when_told_so() -> None:
+    forced = cepheid.Workload({"all": "SELECT * FROM T x+; T y"}, plan={"running_totals": True})
     with pytest.raises(OptionError) as refused:
-        forced.feed(events)
+        forced.feed([{"type": "T", "ts": 1, "v": 1}])
     assert refused.value.code == "no-running-totals"
 
 

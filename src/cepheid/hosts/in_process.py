@@ -86,7 +86,7 @@ class Detector:
     ) -> Detector:
         """A detector inside another host: `driven` ones move their watermark only by `advance`.
 
-        Hosts whose state is the live events alone cannot let it keep running totals.
+        Hosts say whether it may keep running totals: in a workload queries share their events.
         """
         detector = cls.__new__(cls)
         detector._setup(query, options, first_events, driven, may_keep_totals)
@@ -303,7 +303,7 @@ class Detector:
             prepared = self._prepared(stage, schema, open_schema or chained)
             driven = chained or self._driven or self._inputs is not None
             kind = _kind_of(prepared, may_last=number > 0)
-            if prepared.may_keep_totals(self._may_keep_totals):
+            if prepared.may_keep_totals and self._may_keep_totals:
                 from cepheid.hosts.totals_engine import TotalsEngine  # noqa: PLC0415
 
                 kind, prepared = TotalsEngine, prepared.keeping_totals()

@@ -34,6 +34,7 @@ from cepheid.planner.workload_plan import (
     Group,
     Member,
     Sharing,
+    keeps_totals,
     plan_workload,
 )
 
@@ -178,7 +179,12 @@ class OwnUnit(Unit):
     ) -> None:
         """`driven`: the watermark moves only by `advance`."""
         super().__init__(group, options)
-        self._detector = Detector.for_host(group.members[0].query, options, driven=driven)
+        self._detector = Detector.for_host(
+            group.members[0].query,
+            options,
+            driven=driven,
+            may_keep_totals=keeps_totals(group.prepared[0]),
+        )
         self._detector.start(schema, open_schema=open_schema)
 
     def _take(self, events: EventBatch) -> Found:
@@ -321,6 +327,9 @@ def hand_over(old: Unit, new: Unit) -> None:
     for before, after in zip(old.engines, new.engines, strict=True):
         table, positions = before.live_table()
         events, _ = without_notes(with_notes(table, positions, before.absent_flags()))
+        beside = before.state_beside_events()
+        if beside:
+            after.expect_beside_events(beside)
         after.restore(
             events,
             positions,

@@ -31,7 +31,8 @@ class PlanOptions:
     workload's queries that no key divides get their nodes: "greedy", "greedy-without-reuse" or
     "round-robin". cuts: whether parts of such queries may run apart from them. running_totals:
     whether a run of NEXT that only aggregates ask for is kept as totals instead of events: where
-    that is possible (None), never (False), or always: what cannot be kept so is refused (True).
+    that is possible (None), never (False), or always: what cannot be kept so is refused (True). In
+    a workload, whose queries share events, only True keeps totals.
     """
 
     scan: str = "stacks"

@@ -97,12 +97,13 @@ class Prepared:
             self.successions[asked] = known
         return known
 
-    def may_keep_totals(self, host_can: bool) -> bool:
-        """Whether runs are kept as totals on a host; refused by name where they must and cannot."""
+    @property
+    def may_keep_totals(self) -> bool:
+        """Whether runs can be kept as totals; refused by name where they must and cannot."""
         plan = self.plan
         if isinstance(plan, SuccessionPlan) and plan.iterated and self.options.plan.running_totals:
-            refuse_storing(self.totals, host_can)
-        return host_can and isinstance(self.totals, RunningTotals)
+            refuse_storing(self.totals)
+        return isinstance(self.totals, RunningTotals)
 
     def keeping_totals(self) -> Prepared:
         """The same for an engine that keeps running totals: it reads what these measure, too."""

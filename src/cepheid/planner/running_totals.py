@@ -104,12 +104,10 @@ def running_totals(
     return RunningTotals(tuple(kept), tuple(dict.fromkeys(stored))) if kept else "; ".join(stored)
 
 
-def refuse_storing(totals: RunningTotals | str, host_can: bool) -> None:
-    """Refuse to store the events of any run, on a host that can or cannot keep totals."""
+def refuse_storing(totals: RunningTotals | str) -> None:
+    """Refuse to store the events of any run."""
     if isinstance(totals, str):
         reason = totals
-    elif not host_can:
-        reason = "workloads keep their state as events"
     elif totals.stored:
         reason = "; ".join(totals.stored)
     else:

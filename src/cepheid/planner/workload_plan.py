@@ -67,8 +67,6 @@ def plan_workload(
     together: dict[_Kind, list[tuple[Member, tuple[Prepared, ...]]]] = {}
     for member in members:
         stages = prepared_stages(member.query, options, events, open_schema=open_schema)
-        for stage in stages:
-            stage.may_keep_totals(host_can=False)
         kind = _kind_of(member, stages, types)
         together.setdefault(kind, []).append((member, stages))
     return tuple(
@@ -100,6 +98,15 @@ def prepared_stages(
     )
 
 
+def keeps_totals(stages: Sequence[Prepared]) -> bool:
+    """Whether a query has runs that are kept as totals, as the plan option asks.
+
+    Without it queries of a workload share the events of their runs instead.
+    """
+    kept = [stage.may_keep_totals for stage in stages if stage.options.plan.running_totals]
+    return any(kept)
+
+
 KEYLESS_GRAPH = (Sharing.SUCCESSIONS, None)
 """The state of the group of successors that no key divides."""
 
@@ -128,7 +135,9 @@ def _kind_of(
         return types.get(name, ScalarType.UNKNOWN)
 
     reason: str | None = "it reads events that another query makes"
-    if len(stages) == 1:
+    if keeps_totals(stages):
+        reason = "its runs are kept as running totals, whose events no other query can use"
+    elif len(stages) == 1:
         (stage,) = stages
         atoms = shareable(stage, type_of)
         if isinstance(atoms, Shareable):
