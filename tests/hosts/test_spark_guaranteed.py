@@ -129,7 +129,9 @@ def test_what_a_stream_waits_for_is_told_on_spark(spark: SparkSession, tmp_path:
     stream = Files(tmp_path / "in", TICKS).stream(spark, SPARK_TICKS)
     told = explain_spark(stream, PAIR, policy="guaranteed", input_timeout=7)
     assert "the least of what the inputs A, B have reached, each waited for up to 7" in told
-    marked = stream.selectExpr("type", "timestamp_millis(ts) ts", "id").withWatermark("ts", "1 s")
+    marked = stream.selectExpr("type", "timestamp_millis(ts) ts", "id").withWatermark(
+        "ts", "1 second"
+    )
     with pytest.raises(OptionError, match="guaranteed"):
         cepheid.detect(marked, PAIR, policy="guaranteed")
     with pytest.raises(OptionError, match="come and go"):

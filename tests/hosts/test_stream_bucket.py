@@ -292,10 +292,14 @@ def test_late_events_are_set_aside_once_and_the_others_used() -> None:
 def test_rows_without_type_or_time_are_set_aside_with_the_reason() -> None:
     stream = SimulatedStream(QUERIES["monotone"], SCHEMA, buckets=4)
     stream.batch(wide([{"event": 1, "ts": 5}, {"event": 2, "type": "A"}]))
+    stream.batch(wide([{"event": 3, "type": "A", "ts": 90, "k": 1}]))
+    stream.batch(wide([{"event": 4, "ts": 2}]))  # no event, so not a late one either
     assert sorted((r["event"], r["quarantine_reason"]) for r in stream.quarantined) == [
         (1, "`type` is null"),
         (2, "`ts` is null or out of range"),
+        (4, "`type` is null"),
     ]
+    assert not stream.late
 
 
 def test_the_key_is_used_again_when_an_event_without_one_is_gone() -> None:

@@ -89,8 +89,9 @@ def _branch(
     timeout = in_time_unit(awaited.timeout, "input_timeout", program.stages[0].domain)
     reached = sf.when(sf.coalesce(of_it, sf.lit(False)), shown(0)).otherwise(shown(timeout))
     marked = events.withColumn(_SHOWN, reached).withWatermark(_SHOWN, "0 seconds")
-    # The test of the shown time keeps Catalyst from filtering before the watermark.
-    return marked.filter(of_it & (sf.col(_SHOWN) >= sf.timestamp_millis(sf.lit(0))))
+    # No shown time is negative: that it is asked for keeps Catalyst from moving the filter below
+    # the watermark, which would then see nothing of the other inputs.
+    return marked.filter(of_it | (sf.col(_SHOWN) < sf.timestamp_millis(sf.lit(0))))
 
 
 def _shown(clock: StreamClock, time: Column) -> Column:

@@ -261,6 +261,9 @@ class Bucket(Generic[F]):
         is_late = times < watermark
         if bad is not None:
             is_late &= ~bad
+        kinds = batch.column(self._task.options.type)
+        if kinds.null_count:  # no events at all, as in process
+            is_late &= ~kinds.is_null().to_numpy(zero_copy_only=False)
         if is_late.any():
             sizes = [a.events.num_rows for a in arrivals]
             is_copy = np.repeat([a.is_copy for a in arrivals], sizes)
