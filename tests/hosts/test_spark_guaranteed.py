@@ -82,10 +82,9 @@ def test_inputs_far_apart_on_a_stream_lose_nothing(spark: SparkSession, tmp_path
 def test_a_silent_input_is_waited_for_up_to_the_time_out(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    rows = [("A", 1), ("B", 3), ("A", 12), ("A", 30), ("B", 19), ("B", 20), ("A", 31), ("B", 40)]
     files = Files(tmp_path / "in", TICKS)
-    for kind, time in rows:
-        files.add([{"type": kind, "ts": time, "id": 1, "v": 0}])
+    for part in ("A1 B3", "A12 A30", "B19 B20", "A31 B40"):
+        files.add([{"type": e[0], "ts": int(e[1:]), "id": 1, "v": 0} for e in part.split()])
     matches = cepheid.detect(
         files.stream(spark, SPARK_TICKS), PAIR, policy="guaranteed", input_timeout=10, buckets=1
     )

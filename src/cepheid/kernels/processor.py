@@ -14,7 +14,10 @@ __all__ = ["lowest_bit", "prefetch"]
 
 @intrinsic
 def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
-    """Start loading the cache line of array[index]; the index need not be inside."""
+    """Start loading the cache line of array[index]; the index need not be inside.
+
+    Of an array in one piece with more dimensions, `index` counts all elements.
+    """
     signature = types.void(array, index)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

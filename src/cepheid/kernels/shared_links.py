@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cepheid.kernels.machine_code import allocating, compiled, inlined_early
+from cepheid.kernels.machine_code import compiled, inlined_early
 from cepheid.kernels.processor import prefetch
 from cepheid.kernels.shared_sequences import (
     DONE,
@@ -109,7 +109,7 @@ def _shift(heads):  # type: ignore[no-untyped-def]
     return 64 - bits
 
 
-@allocating
+@compiled
 def run(  # type: ignore[no-untyped-def]
     begin,
     pair_rows,
@@ -135,7 +135,6 @@ def run(  # type: ignore[no-untyped-def]
     low_of, at, moments = scratch[0], scratch[1], scratch[2]
     shift = _shift(heads)
     mask = np.uint64(pool.shape[0] - 1)
-    flat = heads.ravel()
     pairs = pair_rows.shape[0]
     next_number, oldest = control[NEXT], control[OLDEST]
     written = control[OUT_COUNT]
@@ -153,9 +152,9 @@ def run(  # type: ignore[no-untyped-def]
             ahead = pair_atoms[i + _AHEAD]
             group = atoms[ahead, KEY_GROUP]
             key = np.int64(0) if group < 0 else keys[group, pair_rows[i + _AHEAD]]
-            prefetch(flat, _slot(_owner(key, ahead), shift) * _TWO)  # type: ignore[call-arg]
+            prefetch(heads, _slot(_owner(key, ahead), shift) * _TWO)  # type: ignore[call-arg]
             needed = _owner(key, atoms[ahead, FIRST_NEEDED])
-            prefetch(flat, _slot(needed, shift) * _TWO)
+            prefetch(heads, _slot(needed, shift) * _TWO)
         if next_number + (j - i) - oldest > pool.shape[0]:
             past = min(now, safe) - reach
             while oldest < next_number and pool[np.uint64(oldest) & mask, TIME] <= past:

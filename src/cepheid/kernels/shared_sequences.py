@@ -113,7 +113,7 @@ def take_back(rings, pool, since):  # type: ignore[no-untyped-def]
             rings[ring, TAIL] -= 1
 
 
-@allocating
+@compiled
 def run(  # type: ignore[no-untyped-def]
     begin,
     pair_rows,
@@ -144,7 +144,6 @@ def run(  # type: ignore[no-untyped-def]
     bound, at, own, places = scratch[0], scratch[1], scratch[2], scratch[3]
     pairs = pair_rows.shape[0]
     width = atoms.shape[0]
-    flat = rings.ravel()
     touched = 0
     written = control[OUT_COUNT]
     i = begin
@@ -160,7 +159,7 @@ def run(  # type: ignore[no-untyped-def]
                 coming = keys[group, pair_rows[i + _AHEAD]] * width
                 for line in range(0, width, 8):
                     prefetch(latest, coming + line)  # type: ignore[call-arg]
-                prefetch(flat, (coming + ahead) * RING_WIDTH)  # type: ignore[call-arg]
+                prefetch(rings, (coming + ahead) * RING_WIDTH)  # type: ignore[call-arg]
         now = times[row]
         event = numbered[row] if numbered.shape[0] else first + row
         before = written
