@@ -50,6 +50,8 @@ _AHEAD = 8
 _NEVER = -(2**62)
 _TWO = np.uint64(HEAD_WIDTH)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
+_ATOM = np.uint64(2**32 - 1)
+_ALL = np.uint64(2**64 - 1)
 
 
 @inlined_early
@@ -59,7 +61,9 @@ def _owner(key, atom):  # type: ignore[no-untyped-def]
 
 @inlined_early
 def _slot(owner, shift):  # type: ignore[no-untyped-def]
-    return (np.uint64(owner) * _MIX) >> np.uint64(shift)
+    """The place of an owner: atoms of one key, which are asked for together, lie side by side."""
+    key, atom = np.uint64(owner) >> np.uint64(32), np.uint64(owner) & _ATOM
+    return (((key * _MIX) >> np.uint64(shift)) + atom) & (_ALL >> np.uint64(shift))
 
 
 @inlined_early
@@ -164,20 +168,21 @@ def run(  # type: ignore[no-untyped-def]
                 break
         before, touched_before = written, touched
         for p in range(i, j if emit else i):
-            atom = pair_atoms[p]
+            atom = np.uint64(pair_atoms[np.uint64(p)])
             group = atoms[atom, KEY_GROUP]
             key = np.int64(0) if group < 0 else keys[group, row]
             first_ending = atoms[atom, FIRST_ENDING]
             touched += atoms[atom, ENDINGS]
             for query in range(first_ending, first_ending + atoms[atom, ENDINGS]):
-                last = queries[query, STEPS] - 1
-                first_step = queries[query, FIRST_STEP]
-                low = max(now - queries[query, WINDOW], queries[query, SINCE] - 1)
+                q = np.uint64(query)
+                last = queries[q, STEPS] - 1
+                first_step = queries[q, FIRST_STEP]
+                low = max(now - queries[q, WINDOW], queries[q, SINCE] - 1)
                 number = np.int64(-1)
                 if last > 0:
                     # Mostly there is no such event. Two steps are looked at before the jump, which
                     # nobody could foresee after one.
-                    owner = _owner(key, queries[query, NEEDED])
+                    owner = _owner(key, queries[q, NEEDED])
                     slot = _slot(owner, shift)
                     first_slot = _slot(_owner(key, steps[np.uint64(first_step), 0]), shift)
                     if (low - heads[slot, NEWEST]) & (low - heads[first_slot, NEWEST]) >= 0:
@@ -187,7 +192,7 @@ def run(  # type: ignore[no-untyped-def]
                     number = _from(heads[slot, NUMBER], pool, owner, now, oldest)
                     if number < 0:
                         continue
-                if now < queries[query, SINCE] or now >= queries[query, UNTIL]:
+                if now < queries[q, SINCE] or now >= queries[q, UNTIL]:
                     continue
                 if last == 0:
                     if written >= out.shape[0]:
@@ -198,7 +203,7 @@ def run(  # type: ignore[no-untyped-def]
                     out[written, 2:] = -1
                     written += 1
                     continue
-                is_succession = queries[query, IS_SUCCESSION]
+                is_succession = queries[q, IS_SUCCESSION]
                 # A step without any event ends it before the others are walked through in vain.
                 is_possible = pool[np.uint64(number) & mask, TIME] > low
                 for s in range(last - 1):
@@ -261,7 +266,7 @@ def run(  # type: ignore[no-untyped-def]
             written, touched = before, touched_before
             break
         for p in range(i, j):
-            atom = pair_atoms[p]
+            atom = np.uint64(pair_atoms[np.uint64(p)])
             group = atoms[atom, KEY_GROUP]
             key = np.int64(0) if group < 0 else keys[group, row]
             # Written first and then counted or not: no jump that nobody could foresee.
