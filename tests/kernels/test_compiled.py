@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,9 +30,10 @@ def test_a_folder_that_others_can_write_is_not_used(
     assert cache_folder() != open_to_all
 
 
-def test_a_kernel_is_compiled_once_however_its_arrays_look() -> None:
+def test_a_kernel_is_compiled_once_however_its_arrays_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """In one piece or not, read-only or not: else numba compiles in the middle of a stream."""
-    before = set(compiled._modules)
+    mine: dict[str, Any] = {}
+    monkeypatch.setattr(compiled, "_modules", mine)  # as if no kernel had been loaded before
     texts = (
         "EVENT SEQ(A x, !(B n), C z) WHERE x.odd < z.odd AND n.odd > x.odd WITHIN 20",
         "EVENT SEQ(A x, C z) WHERE x.odd + 1 < z.odd AND x.odd > z.even WITHIN 20",
@@ -50,7 +52,11 @@ def test_a_kernel_is_compiled_once_however_its_arrays_look() -> None:
             columns["ts"] += len(kinds)
             found += len(detector.feed(pa.table(columns)))
         assert found > 10
-    mine = [module for name, module in compiled._modules.items() if name not in before]
-    functions = [getattr(m, name) for m in mine for name in ("kernel", "probe") if hasattr(m, name)]
+    functions = [
+        getattr(module, name)
+        for module in mine.values()
+        for name in ("kernel", "probe")
+        if hasattr(module, name)
+    ]
     assert len(functions) >= 3
     assert [len(function.signatures) for function in functions] == [1] * len(functions)
