@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from cepheid.algebra.query import Program
 from cepheid.languages.findings import Report
-from cepheid.languages.next.to_algebra import translate as translate_next
-from cepheid.languages.sase.to_algebra import translate as translate_sase
 from cepheid.model.catalogue import Catalogue
 from cepheid.model.diagnostics import Diagnostic, SourceText, Span, did_you_mean
 from cepheid.model.errors import OptionError, QueryError
@@ -29,16 +28,31 @@ class Language:
     options: frozenset[str] = frozenset()
 
 
+# A language is loaded when a text is written in it: most programs use one.
+
+
+def _translate_sase(*arguments: Any, **options: Any) -> Program:
+    from cepheid.languages.sase.to_algebra import translate  # noqa: PLC0415
+
+    return translate(*arguments, **options)
+
+
+def _translate_next(*arguments: Any, **options: Any) -> Program:
+    from cepheid.languages.next.to_algebra import translate  # noqa: PLC0415
+
+    return translate(*arguments, **options)
+
+
 LANGUAGES = {
     language.name: language
     for language in (
         Language(
-            "sase", frozenset({"event", "query"}), translate_sase, frozenset({"discrete", "tie"})
+            "sase", frozenset({"event", "query"}), _translate_sase, frozenset({"discrete", "tie"})
         ),
         Language(
             "next",
             frozenset({"select", "register"}),
-            translate_next,
+            _translate_next,
             frozenset({"cap", "failures"}),
         ),
         Language("plan", frozenset({"source", "primitive", "complex", "aggregate"})),
