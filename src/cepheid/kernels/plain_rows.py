@@ -19,15 +19,16 @@ _EIGHT_FLAGS = np.uint64(0x0102040810204080)
 
 @compiled
 def _select(  # type: ignore[no-untyped-def]
-    types, bits, wanted, times, latest, keys, base, size, flags, selected, mask, moments, codes
-):
+    types, bits, wanted, times, latest, keys, base, size, flags, words, selected, mask, moments,
+    codes,
+):  # fmt: skip
     """How many rows it took, and how many of them are of a wanted type.
 
-    Of these it writes the place, mask, time and, where there are `keys`, key less `base`.
+    Of these it writes the place, mask, time and, where there are `keys`, key less `base`. `words`
+    are the flags, eight at a time.
     """
     rows = types.shape[0]
     keyed = keys.shape[0] > 0
-    words = flags.view(np.uint64)
     count = 0
     start = 0
     while start < rows:
@@ -89,6 +90,8 @@ class PlainRows:
     def __init__(self) -> None:
         """No scratch space yet."""
         self._flags = np.zeros(_BLOCK, np.uint8)
+        # Made here: a kernel that makes a view needs what numba knows of arrays when it is loaded.
+        self._words = self._flags.view(np.uint64)
         self._room = np.zeros((4, 0), np.int64)
 
     def select(
@@ -113,7 +116,7 @@ class PlainRows:
         if not len(keys):
             codes[:rows] = 0
         taken, count = _select(
-            types, bits, wanted, times, latest, keys, *close, self._flags, selected, mask, moments,
-            codes,
+            types, bits, wanted, times, latest, keys, *close, self._flags, self._words, selected,
+            mask, moments, codes,
         )  # fmt: skip
         return taken, selected[:count].copy(), mask[:count], moments[:count], codes[:count]
