@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-DECORATOR = "@numba.njit(cache=True, nogil=True, no_cfunc_wrapper=True, _nrt=False)"
-"""How a generated kernel is compiled: see `machine_code.compiled`."""
+from cepheid.kernels.machine_code import OPTIONS
+
+DECORATOR = f"@numba.njit({', '.join(f'{name}={value}' for name, value in OPTIONS.items())})"
+"""How a generated kernel is compiled: as `machine_code.compiled` functions are."""
 
 
 class KernelText:

@@ -16,13 +16,16 @@ import numba
 
 _njit: Any = numba.njit  # its type hints do not know these options
 
-compiled = _njit(cache=True, nogil=True, no_cfunc_wrapper=True, _nrt=False)
+OPTIONS = {"cache": True, "nogil": True, "no_cfunc_wrapper": True, "_nrt": False}
+"""Of `compiled` functions, and of kernels that are generated."""
+
+compiled = _njit(**OPTIONS)
 """For a function that makes no array; numba refuses one that does."""
 
 
 def compiled_for(signature: Any) -> Any:
     """The same for a function whose types are known, of which one may be a function's."""
-    return _njit(signature, cache=True, nogil=True, no_cfunc_wrapper=True, _nrt=False)
+    return _njit(signature, **OPTIONS)
 
 
 allocating = _njit(cache=True, nogil=True, no_cfunc_wrapper=True)

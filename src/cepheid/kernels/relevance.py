@@ -43,10 +43,9 @@ def flag_by_table(types, wanted, flags):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def collect(flags, selected):  # type: ignore[no-untyped-def]
-    """The rows whose flag is set. `flags` is padded with zeros to whole words of eight."""
+def collect(words, selected):  # type: ignore[no-untyped-def]
+    """The rows whose flag is set; a word has eight flags."""
     count = np.uint64(0)
-    words = flags.view(np.uint64)
     one = np.uint64(1)
     for j in range(words.shape[0]):
         word = words[j]
@@ -187,4 +186,5 @@ class RowSelector:
         else:
             flag_by_table(types, wanted, flags)
         selected = room(words + 1)
-        return selected[: int(collect(flags, selected))]
+        # The view is made here, for which a kernel would need all that numba knows of arrays.
+        return selected[: int(collect(flags.view(np.uint64), selected))]
