@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import random
 from collections import Counter
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -30,14 +31,16 @@ QUERIES = {
 }
 
 
-def interleaved(rows: list[Row], source: random.Random) -> list[Row]:
+def interleaved(
+    rows: list[Row], source: random.Random, *, kinds: Iterable[str] = TYPES, at_once: int = 3
+) -> list[Row]:
     """Every type in order, but types behind each other by any amount."""
-    queues = {kind: [row for row in rows if row["type"] == kind] for kind in TYPES}
+    queues = {kind: [row for row in rows if row["type"] == kind] for kind in kinds}
     found = []
     while any(queues.values()):
         kind = source.choice([kind for kind, queue in queues.items() if queue])
-        found += queues[kind][:3]
-        del queues[kind][:3]
+        found += queues[kind][:at_once]
+        del queues[kind][:at_once]
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ import pytest
 import cepheid
 from cepheid.hosts.spark import explain_spark
 from cepheid.model.errors import EnvironmentProblem, OptionError
+from tests.hosts.test_guaranteed_detection import interleaved
 from tests.hosts.test_spark_streaming import (
     GUARDED,
     SPARK_TICKS,
@@ -36,18 +37,6 @@ INPUTS = ("A", "B")
 PAIR = "SELECT * FROM A x; B y WHERE FILTER(x.id = y.id)"
 
 
-def far_apart(rows: Sequence[Row], seed: int) -> list[Row]:
-    """Every type in order, but types behind each other by any amount."""
-    r = random.Random(seed)
-    queues = {kind: [row for row in rows if row["type"] == kind] for kind in "ABCDZ"}
-    found = []
-    while any(queues.values()):
-        kind = r.choice([kind for kind, queue in queues.items() if queue])
-        found += queues[kind][:25]
-        del queues[kind][:25]
-    return found
-
-
 def ends(ts: int) -> list[Row]:
     """A last event of every input, so that nothing waits for one."""
     return [{"type": kind, "ts": ts, "id": 99, "v": 0} for kind in INPUTS]
@@ -62,7 +51,8 @@ def test_inputs_far_apart_on_a_stream_lose_nothing(spark: SparkSession, tmp_path
         matches = cepheid.detect(files.stream(spark, SPARK_TICKS), workload)
         return Streamed(matches, tmp_path / "checkpoint", tmp_path / "out")
 
-    first, second, third = cut(far_apart(rows, 3), 180, 390)
+    arriving = interleaved(rows, random.Random(3), kinds="ABCDZ", at_once=25)
+    first, second, third = cut(arriving, 180, 390)
     files.add(first)
     some = run()
     files.add(second)
