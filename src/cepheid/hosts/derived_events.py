@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cepheid.algebra.expression import ScalarType
 from cepheid.algebra.query import Query
@@ -113,11 +114,23 @@ def _cast(column: pa.ChunkedArray, kind: pa.DataType, name: str) -> pa.ChunkedAr
     return column.cast(kind, safe=False)
 
 
+def _first_digits(match_ids: pa.ChunkedArray) -> np.ndarray:
+    """The number that the first hexadecimal digits of each id are."""
+    digits = pc.binary_slice(match_ids.cast(pa.binary()), 0, _HEXADECIMAL_DIGITS)
+    fixed = pa.concat_arrays(digits.chunks or [pa.array([], pa.binary())])
+    data = np.frombuffer(fixed.cast(pa.binary(_HEXADECIMAL_DIGITS)).buffers()[1], np.uint8)
+    letters = data[: len(fixed) * _HEXADECIMAL_DIGITS].reshape(-1, _HEXADECIMAL_DIGITS)
+    numbers = np.zeros(len(fixed), np.int64)
+    for column in letters.T:
+        # "0" to "9" end with their value, "a" to "f" with theirs less nine.
+        numbers = numbers << 4 | (column & 15) + 9 * (column >> 6)
+    return numbers
+
+
 def _ids(match_ids: pa.ChunkedArray, kind: pa.DataType, name: str) -> pa.ChunkedArray:
     """Ids of derived events, made of the match ids, in the type of the stream's id column."""
     if pa.types.is_integer(kind):
-        numbers = [int(each[:_HEXADECIMAL_DIGITS], 16) for each in match_ids.to_pylist()]
-        return pa.chunked_array([pa.array(numbers, pa.int64())])
+        return pa.chunked_array([pa.array(_first_digits(match_ids))])
     if scalar_type(kind) in (ScalarType.STRING, ScalarType.UNKNOWN):
         return match_ids
     raise DataError.of(
