@@ -14,7 +14,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from cepheid.hosts.spark_session import local_session
-from cepheid.kernels.quick_start import remember_operations
+from cepheid.kernels.quick_start import compile_quickly
 from tests.quick_java import use_archive
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 
-remember_operations()
+compile_quickly()
 
 # Compiling a kernel on first use takes seconds, so single examples have no deadline.
 hypothesis.settings.register_profile("default", deadline=None)

@@ -19,7 +19,7 @@ def leave_modules_alone() -> None:
 @cache
 def prepare_for_engines() -> None:
     """The same, and compile what has to be compiled in less time."""
-    from cepheid.kernels.quick_start import remember_operations  # noqa: PLC0415 (loads numba)
+    from cepheid.kernels.quick_start import compile_quickly  # noqa: PLC0415 (loads numba)
 
     leave_modules_alone()
-    remember_operations()
+    compile_quickly()
