@@ -37,6 +37,9 @@ _DEFAULTS = {
     "spark.sql.session.timeZone": "UTC",
     # One machine: Spark's 200 would give a streaming query 200 state stores to commit each batch.
     "spark.sql.shuffle.partitions": "8",
+    # PySpark would ask the JVM several times about every expression, to tell in errors which line
+    # made it; those lines are ours, not the user's, and planning a query takes twice the time.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     # transformWithState works with no other provider.
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
