@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from cepheid.kernels.machine_code import compiled
-from cepheid.kernels.match_nodes import DEADLINE
 from cepheid.kernels.succession_shape import USERS
+from cepheid.kernels.waiting_lists import DEADLINE
 
 _ONE, _SIX, _TWELVE, _LAST = np.uint64(1), np.uint64(6), np.uint64(12), np.uint64(63)
 _LOW_BIT = np.zeros(64, np.int64)

@@ -11,21 +11,20 @@ import numpy as np
 from numba import float64, int64, types
 
 from cepheid.kernels.machine_code import allocating, compiled_for
-from cepheid.kernels.match_nodes import (
+from cepheid.kernels.match_nodes import NO_KEY, mixed
+from cepheid.kernels.succession_run import CONDITION
+from cepheid.kernels.succession_shape import DELAY, FIRST_KEY, KIND, SECOND
+from cepheid.kernels.waiting_lists import (
     DEADLINE,
     ENDED,
     LENGTH,
     NEXT,
-    NO_KEY,
     NODE,
     OPERATOR,
     admit,
     earliest_due,
-    mixed,
     schedule,
 )
-from cepheid.kernels.succession_run import CONDITION
-from cepheid.kernels.succession_shape import DELAY, FIRST_KEY, KIND, SECOND
 
 _TABLE, _LIST = int64[:, ::1], int64[::1]
 _SIGNATURE = int64(

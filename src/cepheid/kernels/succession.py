@@ -11,18 +11,11 @@ import numpy as np
 from cepheid.kernels.compiled import load
 from cepheid.kernels.instances import readmit, write_waiting
 from cepheid.kernels.match_nodes import (
-    ALIVE,
     END,
-    FREE,
     MEASURES,
     NODE_WIDTH,
-    WAITING_WIDTH,
     close_ranks,
-    first_events,
     keep_witnesses,
-    mark_waiting,
-    more_lists,
-    renumber,
     wider,
 )
 from cepheid.kernels.running_totals import MEASURE_WIDTH
@@ -52,6 +45,15 @@ from cepheid.kernels.succession_run import (
 from cepheid.kernels.succession_shape import SuccessionShape, table
 from cepheid.kernels.succession_source import condition_source
 from cepheid.kernels.touches import leaves_by_atom, leaves_by_mask
+from cepheid.kernels.waiting_lists import (
+    ALIVE,
+    FREE,
+    WAITING_WIDTH,
+    first_events,
+    mark_waiting,
+    more_lists,
+    renumber,
+)
 
 _FIRST_ROWS = 256
 _FIRST_LISTS = 256

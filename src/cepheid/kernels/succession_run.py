@@ -29,24 +29,13 @@ from numba import float64, int64, types, uint64
 from cepheid.kernels.active_operators import activate, activate_timers, mark, next_active
 from cepheid.kernels.machine_code import compiled_for
 from cepheid.kernels.match_nodes import (
-    ALIVE,
     COUNT,
-    DEADLINE,
     END,
-    ENDED,
     INSTANT,
-    LENGTH,
-    NEXT,
     NO_KEY,
-    NODE,
     NODE_WIDTH,
-    OPERATOR,
     START,
-    TAKEN,
-    USED,
-    admit,
     copy_finding,
-    earliest_due,
     failed,
     first_start,
     given_before,
@@ -58,12 +47,9 @@ from cepheid.kernels.match_nodes import (
     mixed,
     order_of,
     output_of,
-    released,
     renamed,
     same_stamps,
-    schedule,
     sort_found,
-    take_out,
     write_out,
 )
 from cepheid.kernels.running_totals import begin_run, extend_run, rank_runs
@@ -93,6 +79,22 @@ from cepheid.kernels.succession_shape import (
     TESTS,
     TOTALS,
     UNORDERED,
+)
+from cepheid.kernels.waiting_lists import (
+    ALIVE,
+    DEADLINE,
+    ENDED,
+    LENGTH,
+    NEXT,
+    NODE,
+    OPERATOR,
+    TAKEN,
+    USED,
+    admit,
+    earliest_due,
+    released,
+    schedule,
+    take_out,
 )
 
 DONE, UPKEEP, OUTPUT, ROOM = range(4)
