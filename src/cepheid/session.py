@@ -76,3 +76,10 @@ def is_spark(events: Any) -> bool:
     if isinstance(events, dict):
         return any(is_spark(part) for part in events.values())
     return type(events).__module__.startswith("pyspark.") and not isinstance(events, pa.Table)
+
+
+def is_stream(events: Any) -> bool:
+    """Whether events are a streaming DataFrame of Spark, or a dict that has one."""
+    if isinstance(events, dict):
+        return any(is_stream(part) for part in events.values())
+    return is_spark(events) and bool(events.isStreaming)

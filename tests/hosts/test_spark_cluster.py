@@ -39,20 +39,22 @@ CUT = {
 }
 """Queries with a part in common, which runs on another node than they do."""
 
+TOLD = "register sink told as callback QUERY told SELECT A.id FROM A; B WHERE FILTER(A.id = B.id)"
+
 PROGRAM = """
 import json, sys
 import cepheid
-from pyspark.sql import SparkSession
 
-kind, path = sys.argv[1:3]
+kind, path, folder = sys.argv[1:]
 if kind == "connect":
-    spark = SparkSession.builder.remote("local[2]").getOrCreate()
+    sys.path.append(folder)
+    from tests.spark_connect import connect_session
+    spark = connect_session("local[2]")
 else:
     from cepheid.hosts.spark_session import local_session
-    home = sys.argv[3]
     spark = local_session(
         "local-cluster[2,1,1024]",
-        **{"spark.executor.memory": "1g", "spark.executorEnv.HOME": home},
+        **{"spark.executor.memory": "1g", "spark.executorEnv.HOME": folder},
     )
 spark.conf.set("spark.sql.shuffle.partitions", "3")
 
@@ -76,8 +78,19 @@ found["workload"] = sorted([row["query"], row["match_id"]] for row in rows)
 cut = cepheid.Workload(json.loads(%(cut)r), partitions=3, plan={"placement": "round-robin"})
 rows = cepheid.detect(frame, cut).collect()
 found["cut"] = sorted([row["query"], row["match_id"]] for row in rows)
-if kind != "connect":
-    stream = spark.readStream.schema(frame.schema).parquet(path)
+told = []
+take = {"told": lambda matches: told.extend(match["match_id"] for match in matches)}
+cepheid.deliver(frame, %(told)r, sinks=take)
+found["told"] = sorted(told)
+stream = spark.readStream.schema(frame.schema).parquet(path)
+if kind == "connect":
+    store = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", store)
+    try:
+        cepheid.deliver(stream, %(told)r, sinks=take, checkpoint=path + ".checkpoint")
+    except cepheid.CepheidError as error:
+        found["refused"] = str(error)
+else:
     query = (
         cepheid.detect(stream, workload)
         .writeStream.format("memory")
@@ -96,7 +109,7 @@ spark.stop()
 """
 
 
-def run(kind: str, tmp_path: Path, *more: str, **environment: str) -> dict[str, Any]:
+def run(kind: str, tmp_path: Path, other: Path, **environment: str) -> dict[str, Any]:
     r = np.random.default_rng(1)
     events = pa.table(
         {
@@ -112,11 +125,11 @@ def run(kind: str, tmp_path: Path, *more: str, **environment: str) -> dict[str, 
         pq.write_table(events.slice(number * 100, 100), folder / f"{number}.parquet")
     program = tmp_path / "program.py"
     texts = {"keyed": QUERY, "keyless": KEYLESS, "workload": json.dumps(MANY)}
-    texts["cut"] = json.dumps(CUT)
+    texts |= {"cut": json.dumps(CUT), "told": TOLD}
     program.write_text(PROGRAM % texts)
     inherited = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "SPARK_REMOTE")}
     answer = subprocess.run(
-        [sys.executable, str(program), kind, str(folder), *more],
+        [sys.executable, str(program), kind, str(folder), str(other)],
         capture_output=True,
         text=True,
         timeout=500,
@@ -132,6 +145,7 @@ def run(kind: str, tmp_path: Path, *more: str, **environment: str) -> dict[str, 
         assert found[f"batch {name}"] == expected
         assert found[f"scan {name}"] == expected
     assert found["cut"] == _each_alone(events, CUT)
+    assert found["told"] == sorted(cepheid.detect(events, TOLD)["match_id"].to_pylist())
     expected = _each_alone(events, MANY)
     assert found["workload"] == expected
     # What has become final: a stream does not end, so the last successors are still waited for.
@@ -174,7 +188,7 @@ def test_executors_with_another_environment_home_and_folder(
     home = tmp_path / "home"
     home.mkdir()
     python = str(other_environment / "bin" / "python")
-    found = run("cluster", tmp_path, str(home), PYSPARK_PYTHON=python)
+    found = run("cluster", tmp_path, home, PYSPARK_PYTHON=python)
     folders = {place[0] for place in found["places"]}
     assert not folders & {str(tmp_path), str(Path.cwd())}
     assert {place[1] for place in found["places"]} == {str(home)}
@@ -183,4 +197,5 @@ def test_executors_with_another_environment_home_and_folder(
 
 
 def test_spark_connect(tmp_path: Path) -> None:
-    run("connect", tmp_path, PYSPARK_PYTHON=sys.executable)
+    found = run("connect", tmp_path, ROOT, PYSPARK_PYTHON=sys.executable)
+    assert "out of reach for a stream of Spark Connect" in found["refused"]

@@ -249,9 +249,9 @@ def test_what_planning_should_have_replaced_is_our_error(frame: DataFrame) -> No
 
 
 _ON_CONNECT = """
-from pyspark.sql import SparkSession
 from tests.laws.test_expression_agreement import test_spark_columns_agree_with_the_oracle
-spark = SparkSession.builder.remote("local[1]").getOrCreate()
+from tests.spark_connect import connect_session
+spark = connect_session("local[1]")
 assert "connect" in type(spark).__module__
 test_spark_columns_agree_with_the_oracle(spark, True)
 spark.stop()

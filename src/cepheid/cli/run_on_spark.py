@@ -17,6 +17,7 @@ from cepheid import CompiledQuery, detect, scan
 from cepheid.cli.event_files import EventFiles, format_of
 from cepheid.cli.run_request import Outcome, RunRequest
 from cepheid.delivery.match_files import open_match_file, refuse_full_folder
+from cepheid.hosts.spark_files import as_files
 from cepheid.hosts.spark_session import local_session
 from cepheid.model.options import make_options
 
@@ -81,25 +82,10 @@ def _read(
 def _write_folder(matches: Any, request: RunRequest) -> Outcome:
     assert request.out is not None
     refuse_full_folder(request.out)
-    if request.format == "csv":
-        matches = _flat(matches)
-    kind = {"jsonl": "json"}.get(request.format, request.format)
-    header = {"header": "true"} if kind == "csv" else {}
-    matches.write.mode("append").format(kind).options(**header).save(str(request.out))
-    written = matches.sparkSession.read.format(kind).options(**header).load(str(request.out))
+    frame, kind, options = as_files(matches, request.format)
+    frame.write.mode("append").format(kind).options(**options).save(str(request.out))
+    written = matches.sparkSession.read.format(kind).options(**options).load(str(request.out))
     return Outcome(request, matches=written.count())
-
-
-def _flat(matches: Any) -> Any:
-    """Structs as columns `x.id`."""
-    columns = []
-    for name, kind in matches.dtypes:
-        if kind.startswith("struct<"):
-            inner = matches.select(f"`{name}`.*").columns
-            columns += [matches[name].getField(each).alias(f"{name}.{each}") for each in inner]
-        else:
-            columns.append(matches[name])
-    return matches.select(columns)
 
 
 def _from_parts(

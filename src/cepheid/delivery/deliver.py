@@ -6,24 +6,31 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import pyarrow as pa
 
-from cepheid.delivery.match_sinks import CalledBack, Collected, FileSink, FirstMatches, MatchSink
+from cepheid.delivery.match_sinks import (
+    SHOWN,
+    CalledBack,
+    Collected,
+    FileSink,
+    FirstMatches,
+    MatchSink,
+)
 from cepheid.delivery.sink_files import refuse_overwriting, sink_file
 from cepheid.hosts.in_process import Detector, as_history
 from cepheid.hosts.matches import Matches
 from cepheid.model.catalogue import Sink, SinkKind
 from cepheid.model.diagnostics import did_you_mean
-from cepheid.model.errors import DataError, OptionError
+from cepheid.model.errors import OptionError
 from cepheid.model.options import make_options
-from cepheid.session import CompiledQuery, compile, is_spark
+from cepheid.session import CompiledQuery, compile, is_spark, is_stream
+
+if TYPE_CHECKING:
+    from cepheid.delivery.spark_delivery import SparkDelivery
 
 Callback: TypeAlias = Callable[[Matches], object]
-
-_SHOWN = 20
-"""Matches that a console sink shows; it counts them all."""
 
 
 class Delivery:
@@ -119,31 +126,61 @@ def deliver(
     query: CompiledQuery | str,
     *,
     sinks: Mapping[str, Callback] | None = None,
+    checkpoint: str | Path | None = None,
+    trigger: Mapping[str, Any] | None = None,
     **options: Any,
-) -> dict[str, pa.Table]:
+) -> dict[str, Any]:
     """Detect all queries of a text that have a sink; returns the results of its `table` sinks.
 
     A `file` is written as its name says (.parquet, .csv, .jsonl), the `console` shows the matches
     as `cepheid run` does, and a `callback` is called with the matches of each batch: give the
     functions by the names of their sinks.
 
+    Of Spark DataFrames a table is a DataFrame, and a file is a folder that Spark writes. A stream
+    has no tables: what is returned are the running streaming queries, which note in the folder
+    `checkpoint` what they have delivered; `trigger` is Spark's, e.g. {"availableNow": True}.
+
     >>> text = "register sink pairs QUERY pairs SELECT * FROM A; B"
     >>> tables = deliver([{"type": "A", "ts": 1}, {"type": "B", "ts": 2}], text)
     >>> tables["pairs"].num_rows
     1
     """
-    if is_spark(events):
-        raise DataError.of(
-            "no-delivery-on-spark",
-            "the matches of a Spark DataFrame are a DataFrame, which Spark writes",
-            help="detect(events, query[name]) gives the matches of each query",
+    is_endless = is_stream(events)
+    if not is_endless and (checkpoint is not None or trigger is not None):
+        raise OptionError.of(
+            "stream-options",
+            "checkpoint= and trigger= are for streams of Spark",
+            help="leave them out; cepheid.Delivery takes events batch by batch",
         )
+    if is_spark(events):
+        on_spark = _spark_delivery(query, sinks, options)
+        if is_endless:
+            return on_spark.deliver_stream(events, checkpoint, trigger or {})
+        return on_spark.deliver_history(events)
     delivery = Delivery(query, sinks=sinks, **options)
     try:
         return delivery.deliver_history(events)
     except BaseException as problem:
         delivery.__exit__(type(problem), problem, problem.__traceback__)
         raise
+
+
+def _spark_delivery(
+    query: CompiledQuery | str,
+    sinks: Mapping[str, Callback] | None,
+    options: Mapping[str, Any],
+) -> SparkDelivery:
+    from cepheid.delivery.spark_delivery import SparkDelivery  # noqa: PLC0415 (loads pyspark)
+
+    compiled = compile(query) if isinstance(query, str) else query
+    queries = {name: compiled[name] for name in _delivered(compiled)}
+    callbacks = dict(sinks or {})
+    files = {
+        name: (path.resolve(), kind)
+        for name, (path, kind) in _checked(compiled, queries, callbacks).items()
+    }
+    registered = compiled.program.catalogue.sinks
+    return SparkDelivery(queries, registered, files, callbacks, options)
 
 
 def _delivered(query: CompiledQuery) -> tuple[str, ...]:
@@ -162,6 +199,15 @@ def _delivered(query: CompiledQuery) -> tuple[str, ...]:
 def _opened(
     query: CompiledQuery, names: Mapping[str, CompiledQuery], callbacks: dict[str, Callback]
 ) -> dict[str, MatchSink]:
+    files = _checked(query, names, callbacks)
+    sinks = query.program.catalogue.sinks
+    return {name: _sink(sinks[name], files, callbacks) for name in names}
+
+
+def _checked(
+    query: CompiledQuery, names: Mapping[str, CompiledQuery], callbacks: Mapping[str, Callback]
+) -> dict[str, tuple[Path, str]]:
+    """Where file sinks write; refuses functions without a callback, and the other way round."""
     sinks = query.program.catalogue.sinks
     wanted = {name for name in names if sinks[name].kind is SinkKind.CALLBACK}
     for name in callbacks:
@@ -177,7 +223,13 @@ def _opened(
         if sinks[name].kind is SinkKind.FILE
     }
     refuse_overwriting((path for path, _ in files.values()), ())
-    return {name: _sink(sinks[name], files, callbacks) for name in names}
+    for name in wanted - callbacks.keys():
+        raise OptionError.of(
+            "no-callback",
+            f"the sink `{name}` is a callback, and there is no function for it",
+            help=f'give it with sinks={{"{name}": function}}',
+        )
+    return files
 
 
 def _sink(
@@ -189,12 +241,6 @@ def _sink(
         case SinkKind.FILE:
             return FileSink(*files[sink.name])
         case SinkKind.CONSOLE:
-            return FirstMatches(_SHOWN)
+            return FirstMatches(SHOWN)
         case SinkKind.CALLBACK:
-            if sink.name not in callbacks:
-                raise OptionError.of(
-                    "no-callback",
-                    f"the sink `{sink.name}` is a callback, and there is no function for it",
-                    help=f'give it with sinks={{"{sink.name}": function}}',
-                )
             return CalledBack(callbacks[sink.name])

@@ -14,6 +14,9 @@ from cepheid.delivery.match_files import MatchFile, open_match_file
 from cepheid.delivery.nested_columns import plain_table
 from cepheid.hosts.matches import Matches
 
+SHOWN = 20
+"""Matches that a console sink shows; it counts them all."""
+
 _ROWS = 1 << 16
 
 
