@@ -20,11 +20,15 @@ FOLDER = EXAMPLES / "overdose"
 
 def loaded_by(*arguments: object) -> set[str]:
     """The packages of which a command loads some module (a name alone may be a failed import)."""
+    return {name.partition(".")[0] for name in modules_of(*arguments) if "." in name}
+
+
+def modules_of(*arguments: object) -> list[str]:
+    """The modules that a command loads."""
     command = [sys.executable, "-X", "importtime", "-m", "cepheid", *map(str, arguments)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=180, check=True)
     lines = [line for line in result.stderr.splitlines() if line.startswith("import time:")]
-    names = [line.rpartition("|")[2].strip() for line in lines]
-    return {name.partition(".")[0] for name in names if "." in name}
+    return [line.rpartition("|")[2].strip() for line in lines]
 
 
 def test_a_small_run_loads_no_heavy_library(tmp_path):
@@ -35,6 +39,14 @@ def test_a_small_run_loads_no_heavy_library(tmp_path):
     assert loaded & HEAVY == set()
     assert {"numba", "pyarrow", "lark", "typer"} <= loaded
     assert len((tmp_path / "out.csv").read_text("utf-8").splitlines()) == 2
+
+
+def test_a_sequence_loads_no_kernels_of_successors(tmp_path):
+    arguments = ("run", FOLDER / "query.sase", "-e", FOLDER / "events.csv", "--host", "process")
+    loaded = modules_of(*arguments, "-o", tmp_path / "out.csv")
+    assert "cepheid.kernels.stacks" in loaded
+    assert not [name for name in loaded if "succession_" in name and "kernels" in name]
+    assert "cepheid.kernels.match_nodes" not in loaded
 
 
 def test_version_and_check_load_no_engine():

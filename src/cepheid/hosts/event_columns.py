@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,11 @@ from cepheid.planner.column_expression import evaluate_predicate
 from cepheid.planner.columns import Column
 from cepheid.planner.kernel_expression import StringConstant
 from cepheid.planner.sequence_layout import Layout
-from cepheid.planner.succession_layout import SuccessionLayout
+
+if TYPE_CHECKING:
+    from cepheid.planner.succession_layout import (
+        SuccessionLayout,
+    )  # loads the kernels of successors
 
 
 class EventColumns(EventReader):
@@ -66,7 +71,7 @@ class EventColumns(EventReader):
         for g, names in enumerate(layout.key_attributes):
             arrays[f"k{g}"] = self._key_codes(g, [column(n) for n in names], mask)
         arrays |= self._attributes(rows, column)
-        if isinstance(layout, SuccessionLayout) and layout.dispatcher is not None:
+        if layout.dispatcher is not None:
             arrays["touching"], arrays["touched"] = layout.dispatcher.pairs(mask, column)
         return arrays
 

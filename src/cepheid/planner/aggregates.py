@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,9 @@ from cepheid.model.undefined import (
     is_value,
 )
 from cepheid.planner.columns import Column
-from cepheid.planner.run_totals import RunValues
+
+if TYPE_CHECKING:
+    from cepheid.planner.run_totals import RunValues  # loads the kernels of successors
 
 _Rows = npt.NDArray[np.int64]
 _EXACT_IN_FLOATS = 2.0**53
@@ -38,7 +40,7 @@ class Elements:
     column: Column | None = None
 
 
-ElementsOf: TypeAlias = Callable[[str, str | None], Elements | RunValues | None]
+ElementsOf: TypeAlias = "Callable[[str, str | None], Elements | RunValues | None]"
 """A variable's events, or its running totals; None for one that is bound once in every match."""
 
 
@@ -68,7 +70,7 @@ def aggregate(
         return _whole(_count_events(over, rows, elements))
     if node.variable is not None and elements is not None:
         totals = elements(node.variable, node.name)
-        if isinstance(totals, RunValues):
+        if totals is not None and not isinstance(totals, Elements):
             return totals.aggregate(node.function)
     groups = [_defined(variable, node.name, lookup, rows, elements) for variable in over]
     members = np.concatenate([np.empty(0, np.int64), *(group.rows for group in groups)])
@@ -105,10 +107,10 @@ def _count_events(
     total = np.zeros(rows, np.int64)
     for variable in over:
         found = elements(variable, None) if elements is not None else None
-        if isinstance(found, RunValues):
-            total += found.events
+        if found is None:
+            total += 1
         else:
-            total += 1 if found is None else np.diff(found.offsets)
+            total += np.diff(found.offsets) if isinstance(found, Elements) else found.events
     return total
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 from cepheid.algebra.expression import (
     Aggregate,
@@ -176,6 +176,9 @@ class ChainLayout:
     computed: tuple[tuple[str, Expression], ...] = ()
     int_constants: tuple[int | StringConstant, ...] = ()
     float_constants: tuple[float, ...] = ()
+
+    dispatcher: ClassVar[None] = None
+    """Events are told apart by their type and `bit_tests` alone."""
 
     @property
     def is_plain(self) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cepheid.planner.run_totals import RunTotals
+if TYPE_CHECKING:
+    from cepheid.planner.run_totals import RunTotals  # loads the kernels of successors
 
 FAILURE = -1
 """The variable of the last event of a chain that tells of a failed detection (SPEC B3, 13)."""

@@ -46,8 +46,7 @@ class CompiledQuery:
     @property
     def parameters(self) -> tuple[str, ...]:
         """The `:name` parameters of the whole program."""
-        found = dict.fromkeys(p for query in self.program.queries for p in query_parameters(query))
-        return tuple(found)
+        return _translated_by_default(self.source, self.language).parameters
 
     def __getitem__(self, name: str) -> CompiledQuery:
         """The same program, asked for another of its queries."""
@@ -126,10 +125,11 @@ def compile_text(text: str, language: str | None = None, *, name: str = "query")
 
 
 class _Translated(NamedTuple):
-    """A text's program, and the warnings that its translation gave."""
+    """A text's program, the warnings that its translation gave, and the program's parameters."""
 
     program: Program
     warnings: tuple[Diagnostic, ...]
+    parameters: tuple[str, ...]
 
 
 def _translated_by_default(source: SourceText, language: str) -> _Translated:
@@ -145,4 +145,5 @@ def _translated(
 ) -> _Translated:
     found: list[Diagnostic] = []
     program = translate(source, language, catalogue, report=found.append, **dict(options))
-    return _Translated(program, tuple(found))
+    names = dict.fromkeys(p for query in program.queries for p in query_parameters(query))
+    return _Translated(program, tuple(found), tuple(names))

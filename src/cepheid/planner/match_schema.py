@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,9 @@ from cepheid.planner.chains import FAILURE, Chains
 from cepheid.planner.column_expression import evaluate_value
 from cepheid.planner.columns import Column, to_arrow
 from cepheid.planner.gathering import gathered, repeated
-from cepheid.planner.run_totals import RunValues
+
+if TYPE_CHECKING:
+    from cepheid.planner.run_totals import RunValues  # loads the kernels of successors
 
 _ARROW = {
     ScalarType.BOOL: pa.bool_(),

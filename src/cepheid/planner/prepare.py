@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 
@@ -36,11 +36,12 @@ from cepheid.planner.match_schema import MatchForm, scalar_type
 from cepheid.planner.running_totals import RunningTotals, refuse_storing, running_totals
 from cepheid.planner.sequence_layout import Layout, lay_out
 from cepheid.planner.sequence_plan import Place, SequencePlan, plan_sequence
-from cepheid.planner.succession_layout import SuccessionLayout, lay_out_succession
 from cepheid.planner.succession_plan import SuccessionPlan, is_succession, plan_succession
-from cepheid.planner.totals_layout import lay_out_totals
 from cepheid.statistics.event_statistics import load_statistics
 from cepheid.statistics.next_costs import Mode, NextCosts
+
+if TYPE_CHECKING:
+    from cepheid.planner.succession_layout import SuccessionLayout
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,9 @@ class Prepared:
         known = self.successions.get(asked)
         if known is None:
             assert isinstance(self.plan, SuccessionPlan)
+            # These load the kernels of successors, which a sequence does without.
+            from cepheid.planner.succession_layout import lay_out_succession  # noqa: PLC0415
+            from cepheid.planner.totals_layout import lay_out_totals  # noqa: PLC0415
 
             def type_of(name: str) -> ScalarType:
                 return types.get(name, ScalarType.UNKNOWN)

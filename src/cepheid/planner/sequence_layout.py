@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from cepheid.algebra.expression import Expression, ScalarType, attributes, conjuncts, variables
 from cepheid.kernels.sequence_shape import Between, SequenceShape
@@ -64,6 +65,9 @@ class Layout:
     scan: str
     families: tuple[tuple[int, ...], ...]
     computed: tuple[tuple[str, Expression], ...] = ()
+
+    dispatcher: ClassVar[None] = None
+    """Events are told apart by their type and `bit_tests` alone."""
 
     @property
     def is_plain(self) -> bool:
