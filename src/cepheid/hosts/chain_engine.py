@@ -19,7 +19,7 @@ from cepheid.hosts.event_columns import EventColumns
 from cepheid.hosts.live_engine import LiveEngine, too_many_instances
 from cepheid.hosts.matches import Piece
 from cepheid.hosts.plain_columns import PlainColumns
-from cepheid.hosts.store import Chunk, View
+from cepheid.hosts.store import Chunk, View, tidy
 from cepheid.kernels.chain_state import NO_ROWS, ChainState, Rows
 from cepheid.planner.chains import Chains
 from cepheid.planner.prepare import Prepared
@@ -229,8 +229,7 @@ class ChainEngine(LiveEngine):
         self._dead_until = min(earliest, self._processed_to) - 1
         while self._chunks and self._chunks[0].last_time <= self._dead_until:
             self._live_rows -= len(self._chunks.pop(0))
-        for chunk in self._chunks[:-2]:
-            chunk.shrink()
+        tidy(self._chunks)
         self._looked_at = self._live_rows
         keys = self._columns.keys
         known = self._columns.strings.count + (keys.count if keys else 0)

@@ -150,19 +150,22 @@ class LiveEvents(ABC):
 
     def live_table(self, since: int = BEGINNING) -> tuple[pa.Table, np.ndarray]:
         """The events a snapshot must hold, from ordinal `since` on, and their arrival numbers."""
-        view = View([c for c in self._chunks if len(c) and c.base >= since])
+        view = View(self._chunks_since(since))
         if not view.chunks:
             return (self._schema or self.form.events).empty_table(), np.zeros(0, np.int64)
         return view.table, view.positions
 
     def absent_flags(self, since: int = BEGINNING) -> dict[str, np.ndarray]:
         """For events that came as dicts: which of the live ones lack which attribute."""
-        chunks = [c for c in self._chunks if len(c) and c.base >= since]
+        chunks = self._chunks_since(since)
         names = {name for chunk in chunks for name in chunk.lacks}
         return {
             name: np.concatenate([chunk.lacking(name) for chunk in chunks])
             for name in sorted(names)
         }
+
+    def _chunks_since(self, ordinal: int) -> list[Chunk]:
+        return [c.since(ordinal) for c in self._chunks if c.base + len(c) > ordinal and len(c)]
 
     @property
     def is_told_by_events(self) -> bool:
@@ -201,6 +204,7 @@ class LiveEvents(ABC):
         batch = events.batch
         if batch.num_rows:
             self._learn(batch, events.open_schema)
+            self._expect(positions)
             codes = self._columns.types.read(batch.column(self.options.type))
             times, _ = event_times(batch, self.options)
             everything = np.arange(batch.num_rows)
@@ -240,6 +244,9 @@ class LiveEvents(ABC):
     def _prune(self) -> None:
         """Let go of what cannot matter any more."""
 
+    def _expect(self, arrived: np.ndarray | int) -> None:  # noqa: B027 (few care)
+        """Events with these arrival numbers will come, or in a row from this one on."""
+
     def _leave_key(self) -> None:
         """Go on without the key: an event has come that lacks it."""
         raise AssertionError("an engine without a key cannot lose it")
@@ -269,6 +276,7 @@ class LiveEvents(ABC):
             return []
         self._learn(batch, events.open_schema)
         arrived = self.position if events.arrived is None else events.arrived
+        self._expect(arrived)
         last = arrived if isinstance(arrived, int) else int(arrived[-1]) - batch.num_rows + 1
         self.position = last + batch.num_rows
         types = self._columns.types

@@ -14,7 +14,7 @@ from cepheid.hosts.event_identity import chain_ids, event_lanes, match_ids
 from cepheid.hosts.match_columns import event_column
 from cepheid.hosts.plain_types import python_rows
 from cepheid.hosts.store import View
-from cepheid.kernels.expand import expand_columns, expand_groups, expand_named
+from cepheid.kernels.expand import expand_columns, expand_groups
 from cepheid.kernels.memory import room
 from cepheid.kernels.sequence_shape import SequenceShape
 from cepheid.model.errors import LimitExceeded
@@ -79,29 +79,31 @@ def kernel_output(
 
 @dataclass(slots=True)
 class Piece:
-    """Some matches and the events they refer to."""
+    """Some matches and the events they refer to: by ordinals or, groups, by arrival numbers."""
 
     part: Flat | Groups | Chains
     view: View
+    by_arrival: bool = False
 
     @property
     def rows(self) -> np.ndarray:
         """The ordinals of the matches' events, one row per match."""
-        assert not isinstance(self.part, Chains)
-        if isinstance(self.part, Groups):
-            p = self.part
-            self.part = Flat(flat_rows(p.later, p.start, p.count, p.listed))
-        return self.part.rows
+        p = self._located()
+        assert not isinstance(p, Chains)
+        if isinstance(p, Groups):
+            p = self.part = Flat(flat_rows(p.later, p.start, p.count, p.listed))
+        return p.rows
 
     def index(self) -> np.ndarray | Chains:
         """The matches' events as rows of the view's table; each variable's lie side by side."""
-        if isinstance(self.part, Chains):
-            return self.part.moved(self.view.base)
-        return _index(self.part, self.view.base)
+        p = self._located()
+        if isinstance(p, Chains):
+            return p.moved(self.view.base)
+        return _index(p, self.view.base)
 
     def portions(self, rows: int) -> Iterator[np.ndarray | Chains]:
         """The same, about `rows` matches at a time; groups are expanded as they come."""
-        part, base = self.part, self.view.base
+        part, base = self._located(), self.view.base
         if isinstance(part, Chains):
             for begin in range(0, len(part), rows):
                 yield part.part(begin, min(begin + rows, len(part))).moved(base)
@@ -125,22 +127,31 @@ class Piece:
 
         Names are looked up once per group, not once per match.
         """
-        p = self.part
+        p = self._located()
         if isinstance(p, Groups):
             later, listed = name(p.later), name(p.listed)
             if later.dtype == np.int64:
                 return flat_rows(later, p.start, p.count, listed)
         return name(self.rows)
 
-    def arrival_numbers(self) -> np.ndarray:
-        """The matches with arrival numbers in place of ordinals."""
-        p, view = self.part, self.view
-        if not isinstance(p, Groups) or not view.is_worth_a_table(p.later.size):
-            return self.named(view.positions_of)
-        out = room(len(p), len(p.later) + 1)
-        listed = view.positions_of(p.listed)
-        expand_named(p.later, p.start, p.count, listed, view.base, view.positions, out)
-        return out
+    def write_arrival_numbers(self, out: np.ndarray) -> None:
+        """The matches with arrival numbers in place of ordinals, into rows that are theirs."""
+        p, number = self.part, self.view.positions_of
+        if not isinstance(p, Groups):
+            out[:] = number(self.rows)
+            return
+        later, listed = (p.later, p.listed)
+        if not self.by_arrival:
+            later, listed = number(later), number(listed)
+        expand_groups(later, p.start, p.count, listed, out)
+
+    def _located(self) -> Flat | Groups | Chains:
+        """The part with ordinals in any case: they tell where an event's attributes are."""
+        p = self.part
+        if self.by_arrival and isinstance(p, Groups):
+            later, listed = self.view.ordinals_of(p.later), self.view.ordinals_of(p.listed)
+            self.part, self.by_arrival = Groups(later, p.start, p.count, listed), False
+        return self.part
 
 
 def _index(part: Flat | Groups, base: int) -> np.ndarray:
@@ -195,21 +206,28 @@ class Matches:
         Of an iterated variable's events there is a tuple; of a variable that is not bound, None.
         Where running totals are kept instead of the events, the tuple has the last one alone.
         """
-        parts = []
+        id = self._form.options.id
+        if id is None and not any(isinstance(piece.part, Chains) for piece in self._pieces):
+            return self._arrival_numbers()
+        parts = [np.zeros((0, len(self._form.variables)), np.int64)] if not self._pieces else []
         for piece in self._pieces:
-            id = self._form.options.id
             if isinstance(piece.part, Chains):
                 name = piece.view.positions_of if id is None else piece.view.ids_of(id)
                 parts.append(self._form.chain_ids(piece.part, name))
-            elif id is None:
-                parts.append(piece.arrival_numbers())
             else:
+                assert id is not None
                 parts.append(piece.named(piece.view.ids_of(id)))
-        if len(parts) == 1:
-            return parts[0]
-        return (
-            np.concatenate(parts) if parts else np.zeros((0, len(self._form.variables)), np.int64)
-        )
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _arrival_numbers(self) -> np.ndarray:
+        """Of all pieces in one array: they may be too many to write them out and then copy them."""
+        sizes = [len(piece.part) for piece in self._pieces]
+        out = room(sum(sizes), len(self._form.variables))
+        begin = 0
+        for piece, size in zip(self._pieces, sizes, strict=True):
+            piece.write_arrival_numbers(out[begin : begin + size])
+            begin += size
+        return out
 
     def table(self) -> pa.Table:
         """The matches as a table: match_id, query, start, end, then a struct per variable."""

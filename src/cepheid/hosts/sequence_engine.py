@@ -22,7 +22,7 @@ from cepheid.hosts.match_columns import holds_for
 from cepheid.hosts.matches import Flat, Piece, kernel_output
 from cepheid.hosts.negation import NegationProbes
 from cepheid.hosts.plain_columns import PlainColumns
-from cepheid.hosts.store import LiveColumns, View
+from cepheid.hosts.store import Chunk, LiveColumns, View, tidy
 from cepheid.kernels.scans import SequenceScan, start_scan
 from cepheid.model.event_time import MAX_TIME
 from cepheid.planner.prepare import Prepared
@@ -53,6 +53,7 @@ class SequenceEngine(LiveEngine):
         self._frontier = BEGINNING
         self._parked = np.zeros((0, self._plan.length), np.int64)
         self._order_base = 0
+        self._numbers_rise = True
         self._new: dict[str, Any] = {}
         super().__init__(prepared, lateness=lateness, first_events=first_events)
 
@@ -75,9 +76,13 @@ class SequenceEngine(LiveEngine):
             return 0
         inputs = self._columns.complete(read.mask, read.times, batch, read.selected, codes)
         inputs |= {"mask": read.mask, "t": read.times, "k0": read.keys}
+        rows = len(read.selected)
         first = self._ordinal
         self._took(batch, read, times, arrived)
-        pieces += self._run(inputs, len(read.selected), first)
+        if self._by_arrival:
+            pieces += self._run(inputs, rows, arrived, numbers=read.selected)
+        else:
+            pieces += self._run(inputs, rows, first)
         return read.taken
 
     @property
@@ -114,7 +119,8 @@ class SequenceEngine(LiveEngine):
             self._column_types, partitioned=self._partitioned, undoable=self._lateness > 0
         )
         # Events that never come out of order and have no witnesses to probe need not be kept in
-        # arrays: the stacks have all they need, and a rebuild reads the chunks again.
+        # arrays: the stacks have all they need, and a rebuild reads the chunks again. Such events
+        # the kernel may call by their arrival numbers, so that these need not be looked up.
         self._keeps_arrays = self._lateness > 0 or bool(layout.probes)
         self._layout = layout
         self._columns = EventColumns(layout, self.options, self._first_events)
@@ -125,6 +131,9 @@ class SequenceEngine(LiveEngine):
         self._plain = None
         if not self._keeps_arrays and self.options.types is None and layout.is_plain:
             self._plain = PlainColumns(self._columns)
+        self._by_arrival = (
+            self._numbers_rise and self._plain is not None and layout.shape.factorised
+        )
 
     def _make_stacks(self, layout: Layout) -> SequenceScan:
         return start_scan(layout.scan, layout.shape, layout.families)
@@ -145,7 +154,7 @@ class SequenceEngine(LiveEngine):
                 return
             self._keep(arrays, len(chunk))
             if not self._keeps_arrays:
-                self._run(self._new, len(chunk), chunk.base, emit=False)
+                self._run_chunk(chunk, emit=False)
         if self._keeps_arrays:
             self._replay(emit=False)
         self._stacks.counters[:] = counted  # what is replayed was counted when it came
@@ -154,7 +163,7 @@ class SequenceEngine(LiveEngine):
         if self._keeps_arrays:
             self._replay(emit=bool(self._probes.at_end))
         else:
-            self._run(self._new, self._ordinal, emit=False)
+            self._run_chunk(self._chunks[-1], emit=False)
 
     def _replay(self, *, emit: bool) -> None:
         """Feed what was fed before to empty stacks, and hold what was held."""
@@ -182,6 +191,17 @@ class SequenceEngine(LiveEngine):
         else:
             self._new = arrays
 
+    def _expect(self, arrived: np.ndarray | int) -> None:
+        if not self._by_arrival:
+            return
+        first = arrived if isinstance(arrived, int) else arrived[0]
+        rising = not self._chunks or first > self._chunks[-1].last_position
+        if not isinstance(arrived, int):
+            rising = rising and bool((arrived[1:] > arrived[:-1]).all())
+        if not rising:  # then they do not tell events apart, and ordinals have to
+            self._numbers_rise = False
+            self._rebuild()
+
     def _leave_key(self) -> None:
         self._partitioned = False
         self._rebuild()
@@ -191,7 +211,7 @@ class SequenceEngine(LiveEngine):
         if not self._keeps_arrays:
             if first_new == self._ordinal:
                 return []
-            return self._run(self._new, self._ordinal - first_new, first_new)
+            return self._run_chunk(self._chunks[-1])
         if self._plan.is_monotone:
             return self._process_at_once(first_new)
         new = np.arange(first_new, self._ordinal)
@@ -235,6 +255,12 @@ class SequenceEngine(LiveEngine):
             fresh.append(Piece(Flat(rows[rows.max(axis=1) >= first_new]), piece.view))
         return fresh
 
+    def _run_chunk(self, chunk: Chunk, *, emit: bool = True) -> list[Piece]:
+        """Let the newest events into the kernel, where it alone keeps them."""
+        if self._by_arrival:
+            return self._run(self._new, len(chunk), numbers=chunk.positions, emit=emit)
+        return self._run(self._new, len(chunk), chunk.base, emit=emit)
+
     def _run_range(self, begin: int, end: int) -> list[Piece]:
         inputs = {name: self._live.slice(name, begin, end) for name in self._live.names()}
         return self._run(inputs, end - begin, begin)
@@ -243,7 +269,7 @@ class SequenceEngine(LiveEngine):
         if not len(ordinals):
             return []
         inputs = {name: self._live.take(name, ordinals) for name in self._live.names()}
-        return self._run(inputs, len(ordinals), ordinals=ordinals, emit=emit)
+        return self._run(inputs, len(ordinals), numbers=ordinals, emit=emit)
 
     def _run(
         self,
@@ -251,17 +277,17 @@ class SequenceEngine(LiveEngine):
         rows: int,
         first: int = 0,
         *,
-        ordinals: np.ndarray = _CONSECUTIVE,
+        numbers: np.ndarray = _CONSECUTIVE,
         emit: bool = True,
     ) -> list[Piece]:
-        """Let events into the kernel, which have the ordinals given or those from `first` on."""
+        """Let events into the kernel, which are called `first` and on, or first + numbers."""
         if not rows:
             return []
-        if not len(ordinals) and (self._layout.probes or self._layout.scan != "stacks"):
-            ordinals = np.arange(first, first + rows)  # these read them one by one
+        if not len(numbers) and (self._layout.probes or self._layout.scan != "stacks"):
+            first, numbers = 0, np.arange(first, first + rows)  # these read them one by one
         window = self._plan.window
         inputs |= {
-            "row": ordinals,
+            "row": numbers,
             "row_base": first,
             "emit": int(emit and not (window is not None and window <= 0)),
             "W": _NO_WINDOW if window is None else window,
@@ -281,7 +307,7 @@ class SequenceEngine(LiveEngine):
             part = kernel_output(self.layout.shape, out, filled, listed)
             if isinstance(part, Flat) and self.layout.needs_flat_rows:
                 part = Flat(self._chosen(part.rows, view))
-            pieces.append(Piece(part, view))
+            pieces.append(Piece(part, view, self._by_arrival))
 
         self._stacks.run(inputs, rows, deliver)
         if self._probes.at_end and emit:
@@ -336,8 +362,7 @@ class SequenceEngine(LiveEngine):
         first = self._chunks[0].base if self._chunks else self._ordinal
         self._live.drop_before(first)
         self._probes.drop_until(horizon)
-        for chunk in self._chunks[:-2]:
-            chunk.shrink()
+        tidy(self._chunks)
         keys = self._columns.keys
         known = self._columns.strings.count + (keys.count if keys else 0)
         if known > 4 * self.live_rows + _SPARE_KEYS:

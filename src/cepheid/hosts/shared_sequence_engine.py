@@ -28,7 +28,7 @@ from cepheid.hosts.sequence_engine import SequenceEngine
 from cepheid.hosts.set_aside import event_times
 from cepheid.hosts.shared_columns import SharedColumns
 from cepheid.hosts.snapshot import with_notes, without_notes
-from cepheid.hosts.store import LiveColumns, View
+from cepheid.hosts.store import LiveColumns, View, tidy
 from cepheid.kernels.shared_events import Rows, SharedEvents
 from cepheid.planner.active import Active
 from cepheid.planner.prepare import Prepared
@@ -320,8 +320,7 @@ class SharedSequenceEngine(LiveEvents):
                 pairs = int(self._live.take("first_pair", np.array([first]))[0])
             self._pairs.drop_before(pairs)
             self._live.drop_before(first)
-        for chunk in self._chunks[:-2]:
-            chunk.shrink()
+        tidy(self._chunks)
         if self._apart:
             return
         keys = self._columns.keys

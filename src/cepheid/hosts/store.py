@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pyarrow as pa
 
-from cepheid.kernels.expand import arrival_numbers, named
+from cepheid.kernels.expand import arrival_numbers, named, places
 from cepheid.kernels.memory import room
 
 
@@ -88,6 +88,14 @@ class Chunk:
                 self._positions = selected + first
         return self._positions
 
+    @property
+    def last_position(self) -> int:
+        """The arrival number of its last row."""
+        if isinstance(self._positions, tuple):
+            first, selected = self._positions
+            return first + int(self._rows - 1 if selected is None else selected[-1])
+        return int(self._positions[-1])
+
     def write_positions(self, ordinals: np.ndarray, out: np.ndarray) -> None:
         """The arrival numbers of those events that are in the chunk, where they stand."""
         held = self._positions
@@ -142,6 +150,11 @@ class Chunk:
         flags: np.ndarray = self.batch.column(where).is_null().to_numpy(zero_copy_only=False)
         return flags
 
+    @property
+    def is_shrunk(self) -> bool:
+        """Whether it holds its own rows alone."""
+        return self._selected is None
+
     def shrink(self) -> None:
         """Let go of the rows that do not matter, once the chunk has to stay for a while."""
         if self._selected is not None:
@@ -149,6 +162,70 @@ class Chunk:
             # Arrays of their own: places may be part of a much larger one.
             self._positions, self._times = self.positions, self.times
             self._selected = None
+
+    def since(self, ordinal: int) -> Chunk:
+        """Its rows from an ordinal on."""
+        if self.base >= ordinal:
+            return self
+        return self.only(np.arange(ordinal - self.base, len(self)), ordinal)
+
+
+MANY_CHUNKS = 32
+_SMALL = (256, 8192)
+"""Chunks with fewer rows than that are joined when there are many in a row."""
+
+
+def tidy(chunks: list[Chunk]) -> None:
+    """Cut down chunks that stay, and join small ones: events that come one by one make many.
+
+    The last two chunks are left alone: with large batches they are often gone soon.
+    """
+    end = len(chunks) - 2
+    for place in range(end - 1, -1, -1):
+        if chunks[place].is_shrunk:
+            break  # and so are those before
+        chunks[place].shrink()
+    for size in _SMALL:
+        begin = end
+        while begin > 0 and len(chunks[begin - 1]) < size:
+            begin -= 1
+        if end - begin >= MANY_CHUNKS:
+            chunks[begin:end] = _joined(chunks[begin:end])
+            end = len(chunks) - 2
+
+
+def _joined(chunks: list[Chunk]) -> list[Chunk]:
+    """Fewer chunks with the same rows; those whose columns have other types stay apart."""
+    joined: list[Chunk] = []
+    run: list[Chunk] = []
+    types: dict[str, pa.DataType] = {}
+    for chunk in chunks:
+        own = {field.name: field.type for field in chunk.batch.schema}
+        fits = all(types.get(name, kind) == kind for name, kind in own.items())
+        if run and not (fits and sum(map(len, run)) + len(chunk) <= _SMALL[-1]):
+            joined.append(_one_of(run))
+            run, types = [], {}
+        run.append(chunk)
+        types |= own
+    joined.append(_one_of(run))
+    return joined
+
+
+def _one_of(chunks: list[Chunk]) -> Chunk:
+    if len(chunks) == 1:
+        return chunks[0]
+    (batch,) = _combined([chunk.batch for chunk in chunks]).to_batches()
+    lacks = {
+        name: np.concatenate([chunk.lacking(name) for chunk in chunks])
+        for name in {name for chunk in chunks for name in chunk.lacks}
+    }
+    positions = np.concatenate([chunk.positions for chunk in chunks])
+    times = np.concatenate([chunk.times for chunk in chunks])
+    one = Chunk(chunks[0].base, batch, None, positions, times, lacks)
+    if any(chunk.twins is not None for chunk in chunks):
+        none = np.zeros(0, np.int64)
+        one.twins = np.concatenate([none if c.twins is None else c.twins for c in chunks])
+    return one
 
 
 class View:
@@ -160,6 +237,7 @@ class View:
         self.base = chunks[0].base if chunks else 0
         self._table: pa.Table | None = None
         self._positions: np.ndarray | None = None
+        self._places: np.ndarray | None = None
 
     @property
     def table(self) -> pa.Table:
@@ -207,6 +285,20 @@ class View:
             for chunk in self.chunks:
                 chunk.write_positions(flat, out)
         return out.reshape(ordinals.shape)
+
+    def ordinals_of(self, numbers: np.ndarray) -> np.ndarray:
+        """The rows with these arrival numbers, which must have come in this order."""
+        positions = self.positions
+        first = int(positions[0])
+        span = int(positions[-1]) + 1 - first
+        if self._places is None and min(8 * numbers.size, 16 * self.rows) < span:
+            return np.searchsorted(positions, numbers) + self.base
+        if self._places is None:
+            self._places = room(span)
+            places(positions, first, self.base, self._places)
+        out = room(numbers.size)
+        named(numbers.reshape(-1), first, self._places, out)
+        return out.reshape(numbers.shape)
 
     def ids_of(self, column: str) -> Callable[[np.ndarray], np.ndarray]:
         """The function from ordinals to the values of an id column."""

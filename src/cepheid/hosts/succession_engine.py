@@ -23,7 +23,7 @@ from cepheid.hosts.live_engine import END_OF_TIME, LiveEngine, LiveEvents, too_m
 from cepheid.hosts.live_facts import LiveFacts
 from cepheid.hosts.matches import Piece
 from cepheid.hosts.set_aside import event_starts, event_times
-from cepheid.hosts.store import View
+from cepheid.hosts.store import View, tidy
 from cepheid.kernels.succession import Constants, Events, Succession, Touches
 from cepheid.planner.chains import Chains
 from cepheid.planner.succession_layout import SuccessionLayout
@@ -262,8 +262,7 @@ class LiveSuccessions(LiveEvents):
         while self._chunks and self._chunks[0].last_time <= self._dead_until:
             self._live_rows -= len(self._chunks.pop(0))
         self._live.drop_before(self._chunks[0].base if self._chunks else self._ordinal)
-        for chunk in self._chunks[:-2]:
-            chunk.shrink()
+        tidy(self._chunks)
         self._looked_at = self._live_rows
 
 

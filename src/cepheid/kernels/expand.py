@@ -4,7 +4,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from cepheid.kernels.machine_code import compiled
+from cepheid.kernels.machine_code import compiled, inlined_late
+from cepheid.kernels.processor import write_eight
+
+
+@inlined_late
+def _write_group(out, row, listed, begin, end, later):  # type: ignore[no-untyped-def]
+    """out[row...] = (listed[begin...], *later); the row after them."""
+    one, eight = np.uint64(1), np.uint64(8)
+    # Eight rows at a time even where fewer are wanted: the next group writes over the others. So
+    # how many a group has decides on no jump, which would be guessed wrong for most of them.
+    last_row, last_begin = np.int64(out.shape[0]) - 8, np.int64(listed.shape[0]) - 8
+    while begin < end and np.int64(row) <= last_row and np.int64(begin) <= last_begin:
+        write_eight(out, row, listed, begin, later)  # type: ignore[call-arg]
+        many = min(eight, end - begin)
+        row += many
+        begin += many
+    while begin < end:
+        out[row, 0] = listed[begin]
+        for s in range(len(later)):
+            out[row, 1 + s] = later[s]
+        row += one
+        begin += one
+    return row
 
 
 @compiled
@@ -19,21 +41,10 @@ def expand_groups(later, start, count, listed, out):  # type: ignore[no-untyped-
     one = np.uint64(1)
     for g in range(later.shape[1]):
         begin, end = np.uint64(start[g]), np.uint64(start[g] + count[g])
-        if width == 2:  # a sequence of three, and below of two: written without a loop
-            second, third = later[0, g], later[1, g]
-            while begin < end:
-                out[row, 0] = listed[begin]
-                out[row, 1] = second
-                out[row, 2] = third
-                row += one
-                begin += one
+        if width == 2:  # a sequence of three, and below of two: most are
+            row = _write_group(out, row, listed, begin, end, (later[0, g], later[1, g]))
         elif width == 1:
-            second = later[0, g]
-            while begin < end:
-                out[row, 0] = listed[begin]
-                out[row, 1] = second
-                row += one
-                begin += one
+            row = _write_group(out, row, listed, begin, end, (later[0, g],))
         else:
             while begin < end:
                 out[row, 0] = listed[begin]
@@ -42,32 +53,6 @@ def expand_groups(later, start, count, listed, out):  # type: ignore[no-untyped-
                 row += one
                 begin += one
     return row
-
-
-@compiled
-def expand_named(later, start, count, listed, base, names, out):  # type: ignore[no-untyped-def]
-    """As expand_groups, with names[ordinal - base] in place of ordinals after the first."""
-    width = later.shape[0]
-    row = np.uint64(0)
-    one = np.uint64(1)
-    for g in range(later.shape[1]):
-        begin, end = np.uint64(start[g]), np.uint64(start[g] + count[g])
-        if width == 2:
-            second = names[np.uint64(later[0, g] - base)]
-            third = names[np.uint64(later[1, g] - base)]
-            while begin < end:
-                out[row, 0] = listed[begin]
-                out[row, 1] = second
-                out[row, 2] = third
-                row += one
-                begin += one
-        else:
-            while begin < end:
-                out[row, 0] = listed[begin]
-                for s in range(width):
-                    out[row, 1 + s] = names[np.uint64(later[s, g] - base)]
-                row += one
-                begin += one
 
 
 @compiled
@@ -105,3 +90,10 @@ def arrival_numbers(ordinals, base, first, selected, out):  # type: ignore[no-un
         row = np.uint64(ordinals[j] - base)
         if row < rows:
             out[j] = selected[row] + first
+
+
+@compiled
+def places(positions, first, base, out):  # type: ignore[no-untyped-def]
+    """out[arrival number - first] = ordinal, for events with the ordinals from `base` on."""
+    for j in range(positions.shape[0]):
+        out[np.uint64(positions[np.uint64(j)] - first)] = base + j

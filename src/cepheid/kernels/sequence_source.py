@@ -109,7 +109,7 @@ def _for_each(w: Text, shape: SequenceShape, state: int, unless: str) -> None:
 
 def _load_event(w: Text, shape: SequenceShape) -> None:
     w("i = U(event)")
-    w("ri = row[i] if numbered else row_base + event")
+    w("ri = row_base + (row[i] if numbered else event)")
     for group in range(shape.groups):
         w(f"key{group or ''} = U(k{group}[i])")
     w("ti = t[i]")
