@@ -23,12 +23,12 @@ from benchmarks.spark.micro_batches import Pipeline, Streamed, as_runs, stream_f
 from benchmarks.spark.pipelines import streaming_pipeline
 from benchmarks.workload import SEED, query
 from cepheid.generate import StreamParameters
+from cepheid.hosts.stream_routing import DEFAULT_BUCKETS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 WINDOW = 10_000  # ticks, which the files write as milliseconds
-BUCKETS = 64
 LIVE_STATE_BYTES = 100 << 20
 CHANGE = 0.01  # of the live state, per micro-batch
 
@@ -46,7 +46,7 @@ def detection(window: int) -> Pipeline:
 
 def no_operation(time_mode: str) -> Pipeline:
     """What a stateful operator costs at least."""
-    return partial(streaming_pipeline, key="attr1", buckets=BUCKETS, time_mode=time_mode)
+    return partial(streaming_pipeline, key="attr1", buckets=DEFAULT_BUCKETS, time_mode=time_mode)
 
 
 def require_matches(streamed: Streamed, expected: int, what: str) -> None:

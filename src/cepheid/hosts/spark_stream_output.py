@@ -93,12 +93,10 @@ class FlatOutput:
         quarantined: np.ndarray,
         bound: np.ndarray | None,
     ) -> pd.DataFrame:
-        values: dict[str, Any] = {"late": late, "quarantined": quarantined}
-        for number, array in enumerate(columns):
-            values[f"c{number}"] = pd.arrays.ArrowExtensionArray(array)
         flags = pa.nulls(len(late), pa.int64()) if bound is None else pa.array(bound)
-        values[_BOUND] = pd.arrays.ArrowExtensionArray(flags)
-        return pd.DataFrame(values, copy=False)
+        arrow = [pd.arrays.ArrowExtensionArray(array) for array in (*columns, flags)]
+        # Without names Spark takes columns by their places, and need not look them up.
+        return pd.DataFrame(dict(enumerate((late, quarantined, *arrow))), copy=False)
 
     def _columns(self, table: pa.Table) -> list[pa.Array]:
         columns = []
@@ -107,7 +105,9 @@ class FlatOutput:
             if isinstance(array, pa.ChunkedArray):
                 array = array.chunk(0) if array.num_chunks else pa.array([], field.type)
             parts = array.flatten() if pa.types.is_struct(field.type) else [array]
-            columns += [part.cast(_as_plain(part.type)) for part in parts]
+            for part in parts:
+                kind = _as_plain(part.type)
+                columns.append(part if part.type == kind else part.cast(kind))
         return columns
 
     def matches(self, found: DataFrame, metric: str) -> DataFrame:

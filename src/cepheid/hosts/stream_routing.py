@@ -26,7 +26,8 @@ from cepheid.model.options import Options
 from cepheid.planner.sequence_plan import SequencePlan
 from cepheid.planner.succession_plan import SuccessionPlan
 
-DEFAULT_BUCKETS = 64
+DEFAULT_BUCKETS = 32
+"""Some for each of the tasks of a usual stream; each costs a few milliseconds a micro-batch."""
 
 
 @dataclass(frozen=True, slots=True)
