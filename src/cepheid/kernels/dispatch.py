@@ -12,12 +12,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cepheid.kernels.machine_code import compiled
+from cepheid.kernels.machine_code import compiled, inlined_late
 from cepheid.kernels.memory import room
 from cepheid.model.undefined import MAX_INT, MIN_INT
 
 _PLACES_PER_KEY = 8
 """Up to so many are worth it to have a place for every value between the least and the greatest."""
+
+_AT_ONCE = 4
+_FIRST_ROOM = 1024
+_SPARE = 1.1
+"""How much more room than the last batch took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +59,29 @@ def _fill(groups, keys, slots):  # type: ignore[no-untyped-def]
         slots[slot] = entry
 
 
+@inlined_late
+def _write_list(rows, atoms, count, row, members, begin, end):  # type: ignore[no-untyped-def]
+    """Pairs of a row and the atoms of a list; how many pairs there are then.
+
+    Four are written even where there are fewer, and the next list is written over the others: most
+    lists are short, and their length decides on no jump, which nobody could foresee.
+    """
+    at = begin
+    for _ in range(_AT_ONCE):
+        rows[count + at - begin] = row
+        atoms[count + at - begin] = members[at]
+        at += np.uint64(1)
+    while at < end:
+        rows[count + at - begin] = row
+        atoms[count + at - begin] = members[at]
+        at += np.uint64(1)
+    return count + (end - begin)
+
+
 @compiled
-def _look_up(  # type: ignore[no-untyped-def]
+def _pairs(  # type: ignore[no-untyped-def]
+    i,
+    count,
     types,
     plain_starts,
     probe_starts,
@@ -67,19 +93,33 @@ def _look_up(  # type: ignore[no-untyped-def]
     groups,
     keys,
     entry_starts,
-    hits,
+    members,
+    rows,
+    atoms,
 ):
-    """The entry of every probe of every row (-1: none), and how many pairs there will be."""
+    """Write pairs from row `i` on; the row it stopped at, for want of room, and their number.
+
+    First the atoms that compare nothing, then those that the probes hit. The last entry is that of
+    values which no atom asks for.
+    """
     one = np.uint64(1)  # unsigned indices spare the test for negative ones
     last = np.uint64(slots.shape[0] - 1)
-    pairs = 0
-    count = np.uint64(0)
-    for i in range(types.shape[0]):
+    none = np.int64(entry_starts.shape[0] - 2)
+    room = np.int64(rows.shape[0]) - _AT_ONCE
+    count = np.uint64(count)
+    while i < types.shape[0]:
         kind = np.uint64(types[i])
-        pairs += plain_starts[kind + one] - plain_starts[kind]
+        before = count
+        size = plain_starts[kind + one] - plain_starts[kind]
+        if size:
+            if np.int64(count) + size > room:
+                break
+            begin, end = np.uint64(plain_starts[kind]), np.uint64(plain_starts[kind + one])
+            count = _write_list(rows, atoms, count, i, members, begin, end)
+        is_full = False
         for group in range(probe_starts[kind], probe_starts[kind + one]):
             key = values[np.uint64(probes[np.uint64(group)]), i]
-            entry = np.int64(-1)
+            entry = none
             place = np.uint64(key - ranges[np.uint64(group), 1])
             if place < np.uint64(ranges[np.uint64(group), 2]):
                 entry = places[np.uint64(ranges[np.uint64(group), 0]) + place]
@@ -91,39 +131,24 @@ def _look_up(  # type: ignore[no-untyped-def]
                 ):
                     slot = (slot + one) & last
                     entry = slots[slot]
-            if entry >= 0:
-                pairs += entry_starts[np.uint64(entry) + one] - entry_starts[np.uint64(entry)]
-            hits[count] = entry
-            count += one
-    return pairs
-
-
-@compiled
-def _write_out(  # type: ignore[no-untyped-def]
-    types, plain_starts, probe_starts, entry_starts, members, hits, rows, atoms
-):
-    """Rows and atoms: those that compare nothing, then those that the probes have hit."""
-    one = np.uint64(1)
-    count = np.uint64(0)
-    hit = np.uint64(0)
-    for i in range(types.shape[0]):
-        kind = np.uint64(types[i])
-        for at in range(plain_starts[kind], plain_starts[kind + one]):
-            rows[count] = i
-            atoms[count] = members[np.uint64(at)]
-            count += one
-        for _ in range(probe_starts[kind], probe_starts[kind + one]):
-            entry = hits[hit]
-            hit += one
-            if entry >= 0:
-                for at in range(entry_starts[entry], entry_starts[entry + 1]):
-                    rows[count] = i
-                    atoms[count] = members[np.uint64(at)]
-                    count += one
+                entry = none if entry < 0 else entry
+            begin = np.uint64(entry_starts[np.uint64(entry)])
+            end = np.uint64(entry_starts[np.uint64(entry) + one])
+            if np.int64(count + (end - begin)) > room:
+                is_full = True
+                break
+            count = _write_list(rows, atoms, count, i, members, begin, end)
+        if is_full:
+            count = before
+            break
+        i += 1
+    return i, np.int64(count)
 
 
 def _close_keys(groups: np.ndarray, keys: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """For probes whose keys lie close together a place for each key, and where these are.
+
+    Places of values that no entry has lead to the one after all entries.
 
     The latter as rows [first place, least key, places, whether there are keys outside of them].
     """
@@ -137,7 +162,7 @@ def _close_keys(groups: np.ndarray, keys: np.ndarray, count: int) -> tuple[np.nd
         size = most - least + 1
         ranges[group, 3] = 1
         if 0 < size <= _PLACES_PER_KEY * len(near):
-            places = np.full(size, -1, np.int64)
+            places = np.full(size, len(keys), np.int64)
             places[keys[near] - least] = near
             parts.append(places)
             ranges[group] = first, least, size, len(near) < len(own)
@@ -158,44 +183,52 @@ class AtomIndex:
         """
         self._plain_starts = plain.starts
         self._probes = probes
-        self._most_probes = int(np.diff(probes.starts).max())
         self._groups = np.array([group for group, _ in entries], np.int64)
         self._keys = np.array([key for _, key in entries], np.int64)
-        self._entry_starts = atoms.starts + len(plain.members)
-        self._members = np.concatenate([plain.members, atoms.members])
+        starts = atoms.starts + len(plain.members)
+        self._entry_starts = np.append(starts, starts[-1])
+        spare = np.zeros(_AT_ONCE, np.int64)
+        self._members = np.concatenate([plain.members, atoms.members, spare])
         size = 16
         while size < 2 * len(entries):
             size *= 2
         self._slots = np.full(size, -1, np.int64)
         _fill(self._groups, self._keys, self._slots)
         self._places, self._ranges = _close_keys(self._groups, self._keys, len(probes.members))
+        self._pairs_per_row = 1.0
 
     def pairs(self, types: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows and atoms, sorted by row; `types` are numbers, values[attribute, row] are keys."""
-        hits = room(len(types) * self._most_probes)
-        size = _look_up(
-            types,
-            self._plain_starts,
-            self._probes.starts,
-            self._probes.members,
-            values,
-            self._places,
-            self._ranges,
-            self._slots,
-            self._groups,
-            self._keys,
-            self._entry_starts,
-            hits,
-        )
+        size = int(len(types) * self._pairs_per_row * _SPARE) + _FIRST_ROOM
         rows, atoms = room(size), room(size)
-        _write_out(
-            types,
-            self._plain_starts,
-            self._probes.starts,
-            self._entry_starts,
-            self._members,
-            hits,
-            rows,
-            atoms,
-        )
-        return rows, atoms
+        row = count = 0
+        while True:
+            row, count = _pairs(
+                row,
+                count,
+                types,
+                self._plain_starts,
+                self._probes.starts,
+                self._probes.members,
+                values,
+                self._places,
+                self._ranges,
+                self._slots,
+                self._groups,
+                self._keys,
+                self._entry_starts,
+                self._members,
+                rows,
+                atoms,
+            )
+            if row == len(types):
+                break
+            rows, atoms = _twice(rows, count), _twice(atoms, count)
+        self._pairs_per_row = count / max(1, len(types))
+        return rows[:count], atoms[:count]
+
+
+def _twice(array: np.ndarray, count: int) -> np.ndarray:
+    larger = room(2 * len(array))
+    larger[:count] = array[:count]
+    return larger

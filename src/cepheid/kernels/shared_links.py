@@ -149,9 +149,6 @@ def run(  # type: ignore[no-untyped-def]
         row = pair_rows[i]
         now = times[row]
         event = numbered[row] if numbered.shape[0] else first + row
-        j = i + 1
-        while j < pairs and pair_rows[j] == row:
-            j += 1
         if i + _AHEAD < pairs:
             ahead = pair_atoms[i + _AHEAD]
             group = atoms[ahead, KEY_GROUP]
@@ -159,130 +156,125 @@ def run(  # type: ignore[no-untyped-def]
             prefetch(heads, _slot(_owner(key, ahead), shift) * _TWO)  # type: ignore[call-arg]
             needed = _owner(key, atoms[ahead, FIRST_NEEDED])
             prefetch(heads, _slot(needed, shift) * _TWO)
-        if next_number + (j - i) - oldest > pool.shape[0]:
+        if next_number - oldest >= pool.shape[0]:
             past = min(now, safe) - reach
             while oldest < next_number and pool[np.uint64(oldest) & mask, TIME] <= past:
                 oldest += 1
-            if next_number + (j - i) - oldest > pool.shape[0]:
+            if next_number - oldest >= pool.shape[0]:
                 status = POOL_FULL
                 break
-        before, touched_before = written, touched
-        for p in range(i, j if emit else i):
-            atom = np.uint64(pair_atoms[np.uint64(p)])
-            group = atoms[atom, KEY_GROUP]
-            key = np.int64(0) if group < 0 else keys[group, row]
-            first_ending = atoms[atom, FIRST_ENDING]
-            touched += atoms[atom, ENDINGS]
-            for query in range(first_ending, first_ending + atoms[atom, ENDINGS]):
-                q = np.uint64(query)
-                last = queries[q, STEPS] - 1
-                first_step = queries[q, FIRST_STEP]
-                low = max(now - queries[q, WINDOW], queries[q, SINCE] - 1)
-                number = np.int64(-1)
-                if last > 0:
-                    # Mostly there is no such event. Two steps are looked at before the jump, which
-                    # nobody could foresee after one.
-                    owner = _owner(key, queries[q, NEEDED])
-                    slot = _slot(owner, shift)
-                    first_slot = _slot(_owner(key, steps[np.uint64(first_step), 0]), shift)
-                    if (low - heads[slot, NEWEST]) & (low - heads[first_slot, NEWEST]) >= 0:
-                        continue
-                    if key < 0:
-                        continue
-                    number = _from(heads[slot, NUMBER], pool, owner, now, oldest)
-                    if number < 0:
-                        continue
-                if now < queries[q, SINCE] or now >= queries[q, UNTIL]:
+        atom = np.uint64(pair_atoms[np.uint64(i)])
+        group = atoms[atom, KEY_GROUP]
+        key = np.int64(0) if group < 0 else keys[group, row]
+        before = written
+        first_ending = atoms[atom, FIRST_ENDING]
+        endings = atoms[atom, ENDINGS] if emit else np.int64(0)
+        touched += endings
+        for query in range(first_ending, first_ending + endings):
+            q = np.uint64(query)
+            last = queries[q, STEPS] - 1
+            first_step = queries[q, FIRST_STEP]
+            low = max(now - queries[q, WINDOW], queries[q, SINCE] - 1)
+            number = np.int64(-1)
+            if last > 0:
+                # Mostly there is no such event. Two steps are looked at before the jump, which
+                # nobody could foresee after one.
+                owner = _owner(key, queries[q, NEEDED])
+                slot = _slot(owner, shift)
+                first_slot = _slot(_owner(key, steps[np.uint64(first_step), 0]), shift)
+                if (low - heads[slot, NEWEST]) & (low - heads[first_slot, NEWEST]) >= 0:
                     continue
-                if last == 0:
-                    if written >= out.shape[0]:
-                        status = OUTPUT_FULL
-                        break
-                    out[written, 0] = query
-                    out[written, 1] = event
-                    out[written, 2:] = -1
-                    written += 1
+                if key < 0:
                     continue
-                is_succession = queries[q, IS_SUCCESSION]
-                # A step without any event ends it before the others are walked through in vain.
-                is_possible = pool[np.uint64(number) & mask, TIME] > low
-                for s in range(last - 1):
-                    if is_possible:
-                        owner = _owner(key, steps[first_step + s, 0])
-                        found = _from(heads[_slot(owner, shift), NUMBER], pool, owner, now, oldest)
-                        is_possible = found >= 0 and pool[np.uint64(found) & mask, TIME] > low
-                if not is_possible:
+                number = _from(heads[slot, NUMBER], pool, owner, now, oldest)
+                if number < 0:
                     continue
-                # Backwards, each step from the newest event before that of the step after it.
-                s = last
-                moments[s] = now
-                at[s - 1] = number
-                while True:
-                    low_of[s - 1] = low
-                    if is_succession:
-                        owner = _owner(key, steps[first_step + s, 1])
-                        rival = heads[_slot(owner, shift), NUMBER]
-                        rival = _from(rival, pool, owner, moments[s], oldest)
-                        if rival >= 0:
-                            since = pool[np.uint64(rival) & mask, TIME] - 1
-                            low_of[s - 1] = max(low, since)
-                    s -= 1
-                    while True:
-                        number = at[s]
-                        is_in = number >= 0
-                        if is_in:
-                            moments[s] = pool[np.uint64(number) & mask, TIME]
-                            is_in = moments[s] > low_of[s]
-                        if is_in and s > 0:
-                            break
-                        if not is_in:
-                            s += 1
-                            if s == last:
-                                break
-                        else:
-                            if written >= out.shape[0]:
-                                status = OUTPUT_FULL
-                                break
-                            out[written, 0] = query
-                            for step in range(last):
-                                out[written, 1 + step] = pool[np.uint64(at[step]) & mask, EVENT]
-                            out[written, 1 + last] = event
-                            out[written, 2 + last :] = -1
-                            written += 1
-                        # The next older one of this step.
-                        x = np.uint64(at[s]) & mask
-                        at[s] = _from(pool[x, BEFORE], pool, pool[x, OWNER], now, oldest)
-                    if s == last or status:
-                        break
-                    owner = _owner(key, steps[first_step + s - 1, 0])
-                    at[s - 1] = _from(
-                        heads[_slot(owner, shift), NUMBER], pool, owner, moments[s], oldest
-                    )
-                if status:
+            if now < queries[q, SINCE] or now >= queries[q, UNTIL]:
+                continue
+            if last == 0:
+                if written >= out.shape[0]:
+                    status = OUTPUT_FULL
                     break
+                out[written, 0] = query
+                out[written, 1] = event
+                out[written, 2:] = -1
+                written += 1
+                continue
+            is_succession = queries[q, IS_SUCCESSION]
+            # A step without any event ends it before the others are walked through in vain.
+            is_possible = pool[np.uint64(number) & mask, TIME] > low
+            for s in range(last - 1):
+                if is_possible:
+                    owner = _owner(key, steps[first_step + s, 0])
+                    found = _from(heads[_slot(owner, shift), NUMBER], pool, owner, now, oldest)
+                    is_possible = found >= 0 and pool[np.uint64(found) & mask, TIME] > low
+            if not is_possible:
+                continue
+            # Backwards, each step from the newest event before that of the step after it.
+            s = last
+            moments[s] = now
+            at[s - 1] = number
+            while True:
+                low_of[s - 1] = low
+                if is_succession:
+                    owner = _owner(key, steps[first_step + s, 1])
+                    rival = heads[_slot(owner, shift), NUMBER]
+                    rival = _from(rival, pool, owner, moments[s], oldest)
+                    if rival >= 0:
+                        since = pool[np.uint64(rival) & mask, TIME] - 1
+                        low_of[s - 1] = max(low, since)
+                s -= 1
+                while True:
+                    number = at[s]
+                    is_in = number >= 0
+                    if is_in:
+                        moments[s] = pool[np.uint64(number) & mask, TIME]
+                        is_in = moments[s] > low_of[s]
+                    if is_in and s > 0:
+                        break
+                    if not is_in:
+                        s += 1
+                        if s == last:
+                            break
+                    else:
+                        if written >= out.shape[0]:
+                            status = OUTPUT_FULL
+                            break
+                        out[written, 0] = query
+                        for step in range(last):
+                            out[written, 1 + step] = pool[np.uint64(at[step]) & mask, EVENT]
+                        out[written, 1 + last] = event
+                        out[written, 2 + last :] = -1
+                        written += 1
+                    # The next older one of this step.
+                    x = np.uint64(at[s]) & mask
+                    at[s] = _from(pool[x, BEFORE], pool, pool[x, OWNER], now, oldest)
+                if s == last or status:
+                    break
+                owner = _owner(key, steps[first_step + s - 1, 0])
+                at[s - 1] = _from(
+                    heads[_slot(owner, shift), NUMBER], pool, owner, moments[s], oldest
+                )
             if status:
                 break
         if status:
-            written, touched = before, touched_before
+            written = before
+            touched -= endings
             break
-        for p in range(i, j):
-            atom = np.uint64(pair_atoms[np.uint64(p)])
-            group = atoms[atom, KEY_GROUP]
-            key = np.int64(0) if group < 0 else keys[group, row]
-            # Written first and then counted or not: no jump that nobody could foresee.
-            is_kept = atoms[atom, KEPT] & ~(key >> 63)
-            owner = _owner(key, atom)
-            slot = _slot(owner, shift)
-            newest = heads[slot, NUMBER]
-            x = np.uint64(next_number) & mask
-            pool[x, TIME] = now
-            pool[x, EVENT] = event
-            pool[x, OWNER] = owner
-            pool[x, BEFORE] = newest
-            heads[slot, NUMBER] = newest ^ ((newest ^ next_number) & -is_kept)
-            heads[slot, NEWEST] = now if is_kept else heads[slot, NEWEST]
-            next_number += is_kept
-        i = j
+        # Written first and then counted or not: no jump that nobody could foresee.
+        is_kept = atoms[atom, KEPT] & ~(key >> 63)
+        owner = _owner(key, atom)
+        slot = _slot(owner, shift)
+        newest = heads[slot, NUMBER]
+        x = np.uint64(next_number) & mask
+        pool[x, TIME] = now
+        pool[x, EVENT] = event
+        pool[x, OWNER] = owner
+        pool[x, BEFORE] = newest
+        heads[slot, NUMBER] = newest ^ ((newest ^ next_number) & -is_kept)
+        heads[slot, NEWEST] = now if is_kept else heads[slot, NEWEST]
+        next_number += is_kept
+        i += 1
     counters[KEPT_EVENTS] += next_number - control[NEXT]
     counters[FOUND] += written - control[OUT_COUNT]
     counters[TOUCHED] += touched
