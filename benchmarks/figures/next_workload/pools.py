@@ -22,7 +22,6 @@ from benchmarks.figures.next_workload.automata import (
 from benchmarks.figures.next_workload.denotation import count_matches
 from benchmarks.figures.next_workload.overload import is_overloaded, largest_factor
 from benchmarks.figures.next_workload.queries import (
-    RATES,
     Workload,
     as_text,
     model_cost,
@@ -31,7 +30,7 @@ from benchmarks.figures.next_workload.queries import (
     size_of,
 )
 from benchmarks.harness import Answer, Contender, WrongAnswerError
-from cepheid.algebra.pattern import Atom, Pattern, walk
+from cepheid.algebra.pattern import Pattern
 
 ISSUED = "as issued"
 REWRITTEN = "rewritten"
@@ -74,25 +73,11 @@ class Pool:
 
     def steps(self, metric: Metric) -> float:
         """Steps a second, counted."""
-        return sum(work.steps(metric) for work in self.works) / self.seconds
-
-    @property
-    def boundary(self) -> float:
-        """Events a second that the queries read from sources or send to sinks."""
-        read = sum(RATES[name] for query in self.queries for name in source_names(query))
-        return read + self.matches / self.seconds
+        return sum(run.steps(metric) for run in self.runs) / self.seconds
 
     def by_time(self, metric: Metric) -> np.ndarray:
         """Steps in each bin of time."""
-        return sum(
-            (work.by_time(metric) for work in self.works),
-            start=np.zeros(1),
-        )
-
-
-def source_names(query: Pattern) -> list[str]:
-    """The source of each leaf."""
-    return [node.types[0] for node in walk(query) if isinstance(node, Atom)]
+        return sum((run.by_time(metric) for run in self.runs), start=np.zeros(1))
 
 
 def random_pools(
