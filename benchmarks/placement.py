@@ -41,7 +41,11 @@ def run(options: Options) -> Report:
 
     report = Report("placement", "queries placed on two executors", options.quick)
     report.parameters["nodes"] = NODES
-    spark = local_session(f"local-cluster[{NODES},1,1024]", **{"spark.executor.memory": "1g"})
+    spark = local_session(
+        f"local-cluster[{NODES},1,1024]",
+        # The driver's is that of its JVM, which other benchmarks of one call share.
+        **{"spark.executor.memory": "1g", "spark.driver.memory": "4g"},
+    )
     try:
         if options.wants("strategies"):
             _strategies(spark, report, options)
