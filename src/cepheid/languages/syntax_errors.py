@@ -16,6 +16,7 @@ OPERAND = {"STRING", "NUMBER", "WORD"}
 """Terminals that can follow together only where a value can."""
 
 KEYWORD_AS_NAME = "`{}` is a keyword: write it in backticks to use it as a name"
+DOTTED_NAME = "an attribute with a dot in its name stands in backticks: x.`source.ip`"
 
 FOREIGN = {
     "=": "equality is written with a single `=`",
@@ -54,6 +55,11 @@ def error_at(
     return QueryError(
         Diagnostic("syntax", message, span, label, help=help_for(found), source=source)
     )
+
+
+def is_after_attribute(tokens: Sequence[Token]) -> bool:
+    """Whether the text that could be read ends with `x.attribute`."""
+    return len(tokens) > 1 and tokens[-2].type == "DOT"
 
 
 def in_words(words: Sequence[str]) -> str:

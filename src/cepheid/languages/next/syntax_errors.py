@@ -7,7 +7,15 @@ from collections.abc import Sequence, Set
 
 from lark import Token
 
-from cepheid.languages.syntax_errors import FOREIGN, KEYWORD_AS_NAME, OPERAND, error_at, in_words
+from cepheid.languages.syntax_errors import (
+    DOTTED_NAME,
+    FOREIGN,
+    KEYWORD_AS_NAME,
+    OPERAND,
+    error_at,
+    in_words,
+    is_after_attribute,
+)
 from cepheid.model.diagnostics import SourceText
 from cepheid.model.errors import QueryError
 
@@ -164,6 +172,8 @@ def _help(
         return "one event after another is written A ; B, either of two A | B"
     if keyword == "WITHIN" and _clause(tokens) in ("FROM", "WHERE"):
         return "a time limit is written (A, B) OCCURS WITHIN 10 s, in WHERE"
+    if word == "." and is_after_attribute(tokens):
+        return DOTTED_NAME
     if word == "@":
         return "a timer belongs to the pattern: FROM A @ 10 s; a limit is (A, B) OCCURS WITHIN 10 s"
     return _FOREIGN.get(word.casefold())

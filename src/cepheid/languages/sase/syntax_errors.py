@@ -7,7 +7,15 @@ from collections.abc import Sequence, Set
 
 from lark import Token
 
-from cepheid.languages.syntax_errors import FOREIGN, KEYWORD_AS_NAME, OPERAND, error_at, in_words
+from cepheid.languages.syntax_errors import (
+    DOTTED_NAME,
+    FOREIGN,
+    KEYWORD_AS_NAME,
+    OPERAND,
+    error_at,
+    in_words,
+    is_after_attribute,
+)
 from cepheid.model.diagnostics import SourceText
 from cepheid.model.errors import QueryError
 
@@ -128,6 +136,8 @@ def _help(found: str, tokens: Sequence[Token], accepts: Set[str]) -> str | None:
         return "a negation holds one component: write !(A x), !(B y)"
     if found == "." and last == "NAME" and "RSQB" in accepts:
         return "name the attribute alone: [id] means that x.id, y.id, ... are equal"
+    if found == "." and is_after_attribute(tokens):
+        return DOTTED_NAME
     if found == "(" and "SEQ" in accepts:
         return "a pattern of several components is written SEQ(A x, B y)"
     if found == "*" and last == "RETURN":
