@@ -101,6 +101,23 @@ def test_no_match_is_told(cepheid_command):
     assert (result.exit_code, result.stdout.strip()) == (0, "no matches")
 
 
+@pytest.mark.parametrize("order", ["1,A\n2,login", "2,login\n1,A"])
+def test_types_that_no_event_has_are_told_where_nothing_matches(order, cepheid_command, tmp_path):
+    events = tmp_path / "events.csv"
+    events.write_text(f"ts,type\n{order}\n")
+    result = cepheid_command(
+        "run", "-q", "EVENT SEQ(A x, logon y, !(Z z), A w) WITHIN 9", "-e", events
+    )
+    assert result.exit_code == 0
+    assert result.stderr == (
+        "note: no event has the type `logon`; did you mean `login`?\nnote: no event has the type `Z`\n"
+    )
+    found = cepheid_command("run", "-q", "EVENT SEQ(!(Z z), A x) WITHIN 9", "-e", events)
+    assert found.stderr == ""
+    made = "both: EVENT SEQ(A x, login y) RETURN x.ts AS a\nEVENT SEQ(both x, A y)"
+    assert cepheid_command("run", "-q", made, "-e", events).stderr == ""
+
+
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".jsonl", ".csv.gz", ".jsonl.gz"])
 def test_every_input_format_gives_the_same_matches(
     suffix, cepheid_command, stream, expected, tmp_path

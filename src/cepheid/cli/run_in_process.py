@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -34,13 +35,32 @@ def run_in_process(request: RunRequest, files: Mapping[str, EventFiles]) -> list
     only = files.get("")
     if only is None:
         return _run_whole(targets, {name: each.table() for name, each in files.items()})
+    whole: pa.Table | None = None
+    outcomes: list[Outcome] = []
     try:
-        return _run_stream(targets, only.batches(), only)
+        outcomes = _run_stream(targets, only.batches(), only)
     except TypesChanged:
         request.note("the types of columns change within the events: reading them as a whole")
+        whole = only.table()
     except _Unordered:
         request.note("the events are not in time order: reading and sorting them as a whole")
-    return _run_whole(targets, only.table())
+        whole = only.table()
+    if whole is not None:
+        outcomes = _run_whole(targets, whole)
+    return [
+        each
+        if each.matches
+        else _explained(each, only.batches() if whole is None else whole.to_batches())
+        for each in outcomes
+    ]
+
+
+def _explained(nothing: Outcome, events: Iterable[pa.RecordBatch]) -> Outcome:
+    from cepheid.cli.unseen_types import unseen_types  # noqa: PLC0415 (seldom needed)
+
+    request = nothing.request
+    notes = unseen_types(request.compiled(), make_options(request.options), events)
+    return replace(nothing, notes=tuple(notes))
 
 
 class _Work:

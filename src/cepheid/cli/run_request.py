@@ -113,7 +113,10 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run saw and found for one query; a figure that the host cannot tell is None."""
+    """What a run saw and found for one query; a figure that the host cannot tell is None.
+
+    `notes` tell why it may have found nothing.
+    """
 
     request: RunRequest
     matches: int
@@ -121,6 +124,7 @@ class Outcome:
     late: int = 0
     quarantined: int = 0
     undefined_keys: int = 0
+    notes: tuple[str, ...] = ()
 
 
 def tell(outcomes: Sequence[Outcome], seconds: float) -> None:
@@ -138,6 +142,8 @@ def tell(outcomes: Sequence[Outcome], seconds: float) -> None:
     ):
         if count:
             sys.stderr.write(f"note: {count:,} event{'s' if count > 1 else ''} {what}\n")
+    for note in dict.fromkeys(note for each in outcomes for note in each.notes):
+        sys.stderr.write(f"note: {note}\n")
     for each in outcomes:
         out = each.request.out
         if out is not None and str(out) != "-":

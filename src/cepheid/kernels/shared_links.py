@@ -142,7 +142,7 @@ def run(  # type: ignore[no-untyped-def]
     pairs = pair_rows.shape[0]
     next_number, oldest = control[NEXT], control[OLDEST]
     written = control[OUT_COUNT]
-    touched = 0
+    touched = np.int64(0)
     status = DONE
     i = begin
     while i < pairs:
