@@ -11,11 +11,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.docs.test_tutorial import ROOT, as_pattern, console_steps
 
 PAGE = ROOT / "docs" / "manager.md"
 
 
+@pytest.mark.slow
 def test_commands_print_what_the_page_says(tmp_path: Path) -> None:
     folder = tmp_path / "work"
     shutil.copytree(ROOT / "examples" / "shoplifting", folder)

@@ -38,6 +38,7 @@ def as_pattern(printed: str) -> str:
     return r"\s*?" + "".join(lines) + r"\s*"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_print_what_the_page_says(page, tmp_path):
     folder = tmp_path / "work"

@@ -6,6 +6,8 @@ import random
 from collections import Counter
 from typing import Any
 
+import pytest
+
 from cepheid.algebra.bind import bind_query
 from cepheid.hosts.in_process import Detector
 from cepheid.hosts.matches import Matches
@@ -17,6 +19,12 @@ from tests.oracle.denotation import matches
 from tests.oracle.events import Ev
 
 CAP = 4
+
+
+def portions(count: int, size: int) -> list[Any]:
+    """Where portions of so many queries begin, as parameters; all but the first third are slow."""
+    slow = pytest.mark.slow
+    return [pytest.param(n, marks=slow if 3 * n >= count else ()) for n in range(0, count, size)]
 
 
 def stream(source: random.Random, *, intervals: bool, most: int = 14) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ from cepheid.hosts.succession_engine import SuccessionEngine
 from cepheid.model.options import make_options
 from cepheid.planner.compiled_query import CompiledQuery
 from tests.laws.chain_queries import RandomChain
-from tests.laws.succession_runs import by_definition, end_of, in_cuts, stream, whole
+from tests.laws.succession_runs import by_definition, end_of, in_cuts, portions, stream, whole
 
 CHAINS = int(os.environ.get("CEPHEID_CHAINS", "64"))
 STREAMS = 12
@@ -36,7 +36,7 @@ def chains(first: int, count: int) -> list[CompiledQuery]:
     return [cepheid.compile(RandomChain(seed).text, "next") for seed in range(first, first + count)]
 
 
-@pytest.mark.parametrize("first", range(0, CHAINS, _PER_TEST))
+@pytest.mark.parametrize("first", portions(CHAINS, _PER_TEST))
 def test_every_way_to_run_a_chain_gives_the_oracles_answer(first: int) -> None:
     for number, query in enumerate(chains(first, _PER_TEST), first):
         for seed in range(STREAMS):
@@ -112,7 +112,7 @@ def instances(detector: Detector) -> int:
     return engine.instances
 
 
-@pytest.mark.parametrize("first", range(0, CHAINS // 2, _PER_TEST))
+@pytest.mark.parametrize("first", portions(CHAINS // 2, _PER_TEST))
 @pytest.mark.parametrize("eager", [False, True])
 def test_every_call_delivers_what_the_operators_deliver(
     first: int, eager: bool, monkeypatch: pytest.MonkeyPatch

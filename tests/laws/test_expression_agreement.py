@@ -343,6 +343,7 @@ def _kernel_text(sources: list[str], per_function: int = 10) -> str:
     return text
 
 
+@pytest.mark.slow
 def test_kernel_source_agrees_with_the_oracle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,7 +20,7 @@ from cepheid.algebra.pattern import Except, Next, Plus, Timer, Union, walk
 from cepheid.model.errors import QueryError
 from cepheid.planner.compiled_query import CompiledQuery
 from tests.laws.succession_queries import TYPES, RandomQuery
-from tests.laws.succession_runs import CAP, by_definition, end_of, in_cuts, stream, whole
+from tests.laws.succession_runs import CAP, by_definition, end_of, in_cuts, portions, stream, whole
 
 SHAPES = int(os.environ.get("CEPHEID_SUCCESSION_SHAPES", "96"))
 STREAMS = 24
@@ -46,7 +46,7 @@ def shapes() -> list[CompiledQuery]:
 QUERIES = shapes()
 
 
-@pytest.mark.parametrize("first", range(0, SHAPES, _PER_TEST))
+@pytest.mark.parametrize("first", portions(SHAPES, _PER_TEST))
 def test_every_way_to_run_gives_the_oracles_answer(first: int) -> None:
     for number in range(first, min(first + _PER_TEST, SHAPES)):
         query = QUERIES[number]

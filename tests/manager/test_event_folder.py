@@ -31,6 +31,7 @@ def test_files_come_in_the_order_of_names_each_once(tmp_path):
     assert taken == ["a.csv", "b.csv"]
 
 
+@pytest.mark.slow
 def test_a_file_that_grows_is_left_alone_and_those_after_it_wait(tmp_path):
     (tmp_path / "a.csv").write_text("type")
     (tmp_path / "b.csv").write_text("type")
@@ -47,6 +48,7 @@ def test_a_file_that_grows_is_left_alone_and_those_after_it_wait(tmp_path):
     assert folder.next_file([]).path.name == "a.csv"
 
 
+@pytest.mark.slow
 def test_a_clock_that_is_behind_does_not_keep_a_file_waiting_for_ever(tmp_path):
     (tmp_path / "a.csv").write_text("type")
     aged(tmp_path / "a.csv", -3600.0)

@@ -95,6 +95,7 @@ def test_matches_are_those_of_detect_also_when_nodes_are_killed(managed, tmp_pat
     assert len(list((tmp_path / "matches").glob("*proxy-1*"))) > 0
 
 
+@pytest.mark.slow
 def test_queries_come_and_go_at_their_times_and_a_new_start_goes_on(managed, tmp_path):
     events = stream(3)
     early, late = (
@@ -142,6 +143,7 @@ def test_a_batch_goes_only_to_nodes_that_need_one_of_its_types(managed, tmp_path
     assert manager.entries.by_name["ab"].matches == 1
 
 
+@pytest.mark.slow
 def test_a_batch_that_a_query_cannot_do_waits_until_the_query_is_stopped(managed, tmp_path):
     manager = managed(options={"limits": {"live_events": 5}}, strategy=Strategy.ROUND_ROBIN)
     manager.submit("SELECT * FROM A a ; B b", name="greedy")
@@ -159,6 +161,7 @@ def test_a_batch_that_a_query_cannot_do_waits_until_the_query_is_stopped(managed
     assert len(found(tmp_path / "matches", "modest")) == 1
 
 
+@pytest.mark.slow
 def test_matches_that_cannot_be_written_end_the_manager_and_a_new_one_writes_them(
     managed, tmp_path
 ):

@@ -43,6 +43,7 @@ def submit(manager, name, how, folder):
     manager.submit(registered(how), name=name, folder=str(folder))
 
 
+@pytest.mark.kill
 def test_each_sink_gets_all_matches_once_over_a_kill(managed, tmp_path, capfd):
     """The last batch was delivered, and the manager killed before it could write that down."""
     events = stream(7)

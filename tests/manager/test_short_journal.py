@@ -48,6 +48,7 @@ def second_half(manager, events, folder):
     assert manager.entries.by_name["all"].matches == len(expected(events, PAIR))
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize("killed", ["before the renaming", "later"])
 def test_a_kill_while_the_journal_begins_anew(managed, tmp_path, killed):
     events = stream(11)
@@ -73,6 +74,7 @@ def test_a_kill_while_the_journal_begins_anew(managed, tmp_path, killed):
     assert len(journal.read_bytes()) < len(long) * 2
 
 
+@pytest.mark.kill
 def test_what_came_after_the_sum_is_done_again(managed, tmp_path):
     events = stream(12)
     manager = managed(**SHORT)
