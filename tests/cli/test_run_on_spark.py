@@ -62,6 +62,16 @@ def test_a_folder_is_scanned_by_spark(cepheid_command, folder, expected):
     assert {row["match_id"] for row in json_lines(result.stdout)} == expected
 
 
+@pytest.mark.parametrize("host", ["scan", "batch"])
+def test_types_that_no_event_has_are_told_by_spark(host, cepheid_command, folder, tmp_path):
+    arguments = ("run", "-q", "EVENT SEQ(E1 x, E99 y) WITHIN 9", "-e", folder, "--host", host)
+    for out in ((), ("-o", tmp_path / "out")):
+        result = cepheid_command(*arguments, *out)
+        assert result.exit_code == 0, result.stderr
+        assert result.stderr.startswith("note: no event has the type `E99`")
+        assert result.stderr.count("note: ") == 1
+
+
 def test_spark_writes_folders_and_files(cepheid_command, folder, expected, tmp_path):
     for name in ("out", "out.parquet", "out.csv"):
         result = cepheid_command("run", "-q", PAIRS, "-e", folder, "-o", tmp_path / name)

@@ -70,11 +70,11 @@ def demo(
     console.print("\n[bold]Who leaves without paying?[/bold]\n")
     console.print(Padding(Syntax(QUERY, "sql", background_color="default"), (0, 0, 1, 2)))
     steps = _Steps(console)
-    folder = out or Path(tempfile.mkdtemp(prefix="cepheid-demo-"))
     parameters = StoreParameters(events=events, thieves=thieves, seed=seed)
     with steps.step("making a day of readings") as step:
         store = generate_store(parameters)
         step.done(f"{events:,} RFID readings of {parameters.items:,} items, {thieves} thefts")
+    folder = out or Path(tempfile.mkdtemp(prefix="cepheid-demo-"))
     with steps.step("writing Parquet files") as step:
         readings = folder / "readings"
         rows = max(1, -(-events // _FILES))

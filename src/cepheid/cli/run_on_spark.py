@@ -6,6 +6,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from pyarrow.parquet import ParquetFile
 from cepheid import CompiledQuery, detect, scan
 from cepheid.cli.event_files import EventFiles, format_of
 from cepheid.cli.run_request import Outcome, RunRequest
+from cepheid.cli.unseen_types import unseen_types
 from cepheid.delivery.match_files import open_match_file, refuse_full_folder
 from cepheid.hosts.spark_files import as_files
 from cepheid.hosts.spark_session import local_session
@@ -23,6 +25,7 @@ from cepheid.model.options import make_options
 
 _SORTED_UP_TO = 100_000
 """Matches of Spark's tasks come in any order; so many are put in time order for a reader."""
+_MOST_TYPES = 10_000
 
 
 def run_on_spark(
@@ -49,6 +52,14 @@ def _run(
             for name, path in request.events.items()
         }
         matches = detect(frames.get("", frames), compiled, **request.options)
+    outcome = _delivered(matches, request, compiled)
+    if outcome.matches or request.path is None or files is None:
+        return outcome
+    events = _read(spark, request.path, request, compiled, files[""])
+    return replace(outcome, notes=_unseen(events, request, compiled))
+
+
+def _delivered(matches: Any, request: RunRequest, compiled: CompiledQuery) -> Outcome:
     if request.out is not None and not request.out.suffix and str(request.out) != "-":
         return _write_folder(matches, request)
     folder = Path(tempfile.mkdtemp(prefix="cepheid-"))
@@ -58,6 +69,15 @@ def _run(
         return _from_parts(sorted(parts.glob("*.parquet")), matches, request, compiled)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _unseen(events: Any, request: RunRequest, compiled: CompiledQuery) -> tuple[str, ...]:
+    """Types that the query names and no event has; Spark finds those that there are."""
+    options = make_options(request.options)
+    kinds = events.select(events[f"`{options.type}`"]).distinct().limit(_MOST_TYPES).toArrow()
+    if len(kinds) == _MOST_TYPES:
+        return ()
+    return tuple(unseen_types(compiled, options, kinds.to_batches()))
 
 
 def _read(
