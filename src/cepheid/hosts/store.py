@@ -195,13 +195,18 @@ def tidy(chunks: list[Chunk]) -> None:
 
 
 def _joined(chunks: list[Chunk]) -> list[Chunk]:
-    """Fewer chunks with the same rows; those whose columns have other types stay apart."""
+    """Fewer chunks with the same rows.
+
+    Those whose columns have other types stay apart, and those whose twins were counted elsewhere
+    from those whose were not.
+    """
     joined: list[Chunk] = []
     run: list[Chunk] = []
     types: dict[str, pa.DataType] = {}
     for chunk in chunks:
         own = {field.name: field.type for field in chunk.batch.schema}
         fits = all(types.get(name, kind) == kind for name, kind in own.items())
+        fits = fits and (not run or (run[-1].twins is None) == (chunk.twins is None))
         if run and not (fits and sum(map(len, run)) + len(chunk) <= _SMALL[-1]):
             joined.append(_one_of(run))
             run, types = [], {}
@@ -222,9 +227,9 @@ def _one_of(chunks: list[Chunk]) -> Chunk:
     positions = np.concatenate([chunk.positions for chunk in chunks])
     times = np.concatenate([chunk.times for chunk in chunks])
     one = Chunk(chunks[0].base, batch, None, positions, times, lacks)
-    if any(chunk.twins is not None for chunk in chunks):
-        none = np.zeros(0, np.int64)
-        one.twins = np.concatenate([none if c.twins is None else c.twins for c in chunks])
+    counted = [chunk.twins for chunk in chunks if chunk.twins is not None]
+    if counted:
+        one.twins = np.concatenate(counted)
     return one
 
 
