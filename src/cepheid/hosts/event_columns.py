@@ -18,10 +18,8 @@ from cepheid.planner.columns import Column
 from cepheid.planner.kernel_expression import StringConstant
 from cepheid.planner.sequence_layout import Layout
 
-if TYPE_CHECKING:
-    from cepheid.planner.succession_layout import (
-        SuccessionLayout,
-    )  # loads the kernels of successors
+if TYPE_CHECKING:  # it loads the kernels of successors
+    from cepheid.planner.succession_layout import SuccessionLayout
 
 
 class EventColumns(EventReader):
