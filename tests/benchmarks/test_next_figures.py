@@ -246,6 +246,8 @@ def test_next9_rewriting_gains_and_the_model_says_how_much(tmp_path: Path) -> No
             assert gain(workload, size, "indexed") >= 0.95
             modelled = gain(workload, size, "model")
             assert gain(workload, size, "scanned") == pytest.approx(modelled, rel=0.4)
+            with_network = gain(workload, size, "model_node")
+            assert gain(workload, size, "node") == pytest.approx(with_network, rel=0.4)
         assert gain(workload, 8, "indexed") > 1.2
     assert gain("next", 8, "scanned") > gain("next", 2, "scanned")
     for counted in ("scanned", "node"):

@@ -33,6 +33,10 @@ WAYS = {
 }
 """Ways to count what a node bears."""
 
+PREDICTED_SIZES = range(2, len(RATES))
+"""Where the model's gain for union is 1.3 to 1.7, as SPEC A1.6 predicts: up to as many operands as
+there are sources. Larger queries repeat sources and gain more; they are judged in a row apart."""
+
 
 def run(options: Options) -> Figure:
     """Run random queries of every workload and size, as issued and rewritten."""
@@ -42,7 +46,7 @@ def run(options: Options) -> Figure:
         options.quick,
         folder="next_fig09",
     )
-    sizes = (2, 8) if options.quick else (2, 3, 5, 7, 10, 15)
+    sizes = (2, 8) if options.quick else (2, 3, 4, 5, 6, 7, 10, 15)
     rounds = 1 if options.quick else 5
     queries = 5 if options.quick else 30
     seconds = 6 if options.quick else 40
@@ -123,6 +127,7 @@ def _keep(
             "scanned": round(sum(each.steps("scanned") for each in own)),
             "model": round(sum(each.model for each in own)),
             "node": round(sum(each.steps("node") for each in own)),
+            "model_node": round(sum(each.model + each.model_crossing for each in own)),
             "kernel_us": round(1e6 * sum(each.cpu_seconds for each in own)),
             "fused_us": round(1e6 * timed[name].median(Clock.CPU)),
         }
@@ -176,14 +181,16 @@ def claims(figure: Figure, sizes: tuple[int, ...]) -> None:
             holds=found["next"][-1] >= 1.8 and found["next"][-1] > found["next"][0],
         )
     for counted, way in WAYS.items():
-        found = gains[counted]
-        figure.says(
-            "N2",
-            f"the gain for union is smaller, up to about +20% ({way})",
-            "+10% to +40% at every size",
-            f"size: gain {listed('union', counted)}",
-            holds=all(1.1 <= each <= 1.4 for each in found["union"]),
-        )
+        union = dict(zip(sizes, gains[counted]["union"], strict=True))
+        for judged in (PREDICTED_SIZES, sizes):
+            shown = [size for size in sizes if size in judged]
+            figure.says(
+                "N2",
+                f"the gain for union is smaller, up to about +20% ({way})",
+                f"+10% to +40% at every size from {shown[0]} to {shown[-1]} operators",
+                "size: gain " + ", ".join(f"{size}: {percent(union[size])}" for size in shown),
+                holds=all(1.1 <= union[size] <= 1.4 for size in shown),
+            )
     for counted, way in WAYS.items():
         found = gains[counted]
         between = [
@@ -193,25 +200,29 @@ def claims(figure: Figure, sizes: tuple[int, ...]) -> None:
         figure.says(
             "N2",
             f"mix lies between next and union ({way})",
-            "at every size from 5 operators on",
+            "at every size",
             f"size: gain {listed('mix', counted)}",
-            holds=all(each for each, size in zip(between, sizes, strict=True) if size >= 5),
+            holds=all(between),
         )
-    off = {
-        (w, size): gain(figure, w, size, "scanned") / gain(figure, w, size, "model") - 1
-        for w in WORKLOADS
-        for size in sizes
-    }
-    worst = max(off, key=lambda key: abs(off[key]))
-    figure.says(
-        "N2",
-        "the cost model tells relative costs (section 4.2)",
-        "gain by counted steps of instances that scan within 20% of the model's gain",
-        f"at {largest} next operators {gain(figure, 'next', largest, 'scanned'):.2f}x against "
-        f"{gain(figure, 'next', largest, 'model'):.2f}x; largest difference {off[worst]:+.0%} "
-        f"({worst[0]}, {worst[1]} operators)",
-        holds=all(abs(each) <= 0.2 for each in off.values()),
-    )
+    for counted, modelled, what in (
+        ("scanned", "model", "instances that scan"),
+        ("node", "model_node", "the paper's node, the network on both sides"),
+    ):
+        off = {
+            (w, size): gain(figure, w, size, counted) / gain(figure, w, size, modelled) - 1
+            for w in WORKLOADS
+            for size in sizes
+        }
+        worst = max(off, key=lambda key: abs(off[key]))
+        figure.says(
+            "N2",
+            f"the cost model tells relative costs (section 4.2): {what}",
+            "gain by counted steps within 20% of the model's gain",
+            f"at {largest} next operators {gain(figure, 'next', largest, counted):.2f}x against "
+            f"{gain(figure, 'next', largest, modelled):.2f}x; largest difference "
+            f"{off[worst]:+.0%} ({worst[0]}, {worst[1]} operators)",
+            holds=all(abs(each) <= 0.2 for each in off.values()),
+        )
     use = [point.counters["use_percent"] for point in figure.points]
     figure.says(
         "N1",

@@ -9,7 +9,8 @@ that SPEC A1.1 asks of channels: by stamps from the last one back. Two counts ar
   one follows. Table 1 of the paper is a model of that.
 
 The paper's node had its sources and sinks on other machines: what comes from them and goes to them
-is counted by query, and `node` is `scanned` with a step for each of these events.
+is counted by query, and `node` is `scanned` with a step for each of these events, which is what the
+paper's cost of a deployment plan (section 4.2) charges for an event that crosses between nodes.
 """
 
 from __future__ import annotations

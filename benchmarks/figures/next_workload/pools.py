@@ -24,6 +24,7 @@ from benchmarks.figures.next_workload.overload import is_overloaded, largest_fac
 from benchmarks.figures.next_workload.queries import (
     Workload,
     as_text,
+    crossing_rate,
     model_cost,
     random_query,
     rewritten,
@@ -70,6 +71,11 @@ class Pool:
     def model(self) -> float:
         """Steps a second by the cost model."""
         return sum(map(model_cost, self.queries))
+
+    @property
+    def model_crossing(self) -> float:
+        """Events a second that come from sources or go to the sink, by the cost model."""
+        return sum(map(crossing_rate, self.queries))
 
     def steps(self, metric: Metric) -> float:
         """Steps a second, counted."""

@@ -54,6 +54,17 @@ def model_cost(query: Pattern, mode: Mode = "corrected") -> float:
     return found.cost
 
 
+def crossing_rate(query: Pattern) -> float:
+    """Events a second between a node and others that hold all sources and the sink, by the model.
+
+    The paper's cost of a deployment plan (section 4.2) adds them to CPU costs as they are: an event
+    that an operator gets from another node costs one step more.
+    """
+    found = COSTS.of(query)
+    assert isinstance(found, Traffic)
+    return found.rate + sum(RATES[each.types[0]] for each in walk(query) if isinstance(each, Atom))
+
+
 def as_text(query: Pattern) -> str:
     """The query in NEXT's language, with its brackets."""
 
