@@ -30,6 +30,7 @@ from cepheid.hosts.workload_orders import (
     written_query,
 )
 from cepheid.hosts.workload_run import WorkloadRun
+from cepheid.hosts.workload_saving import measure_saving
 from cepheid.hosts.workload_state import restore_state, state_of
 from cepheid.model.errors import OptionError, StateError
 from cepheid.model.options import Options, make_options
@@ -37,7 +38,7 @@ from cepheid.planner.active import ALWAYS, Active
 from cepheid.planner.active import END_OF_TIME as NO_END
 from cepheid.planner.compiled_query import CompiledQuery, compile_text
 from cepheid.planner.explain import assumed_schema
-from cepheid.planner.explain_workload import explain_groups
+from cepheid.planner.explain_workload import Measured, explain_groups
 from cepheid.planner.joint_registrations import joined, refuse_unregistered
 from cepheid.planner.prepare import in_time_unit, lateness_of, time_domain, with_statistics
 from cepheid.planner.registered_sources import Registrations
@@ -244,19 +245,26 @@ class Workload:
 
         Events may come in any order.
         """
+        return self._run_through(self._history(events), self._members).table()
+
+    def _history(self, events: Any) -> list[EventBatch]:
         events = registered_events(events, self._registrations)
-        batches = in_time_order(list(event_batches(events, self.options)), self.options)
+        return in_time_order(list(event_batches(events, self.options)), self.options)
+
+    def _run_through(self, history: list[EventBatch], members: list[Member]) -> Found:
+        """What these queries find in a history; the state stays as it is."""
         fresh = Workload.__new__(Workload)
         fresh.__dict__.update(self.__dict__)
         fresh.options = replace(self.options, lateness=0)
+        fresh._members = members
         fresh._run = fresh._front = fresh._schema = None
         if self._inputs is not None:
             fresh._inputs = InputFront(self.options, self._inputs.inputs)
         fresh._told_watermark = BEGINNING
         found = Found()
-        for batch in batches:
+        for batch in history:
             found = found + fresh._feed(batch)
-        return (found + fresh.close()).table()
+        return found + fresh.close()
 
     def advance(self, watermark: Any) -> Found:
         """Say that no event before `watermark` will come; what this makes final."""
@@ -330,13 +338,17 @@ class Workload:
         assert self._schema is not None
         return WorkloadRun(
             members,
-            # The front of the workload waits for inputs, and tells engines the time.
-            replace(self.options, policy="bounded", inputs=None, input_timeout=None),
+            self._options_of_engines,
             self._schema,
             open_schema=self._open_schema,
             driven=self._inputs is not None or self._lateness() > 0,
             before=self._run,
         )
+
+    @property
+    def _options_of_engines(self) -> Options:
+        """The front of the workload waits for inputs, and tells engines the time."""
+        return replace(self.options, policy="bounded", inputs=None, input_timeout=None)
 
     @property
     def _first_end(self) -> int:
@@ -374,21 +386,41 @@ class Workload:
 
     # -- telling ----------------------------------------------------------------------------------
 
-    def explain(self, events: Any = None) -> str:
+    def explain(self, events: Any = None, *, measure: bool = False) -> str:
         """Which queries run together, what they share and what that saves, for people.
 
         `events` is a table or schema like the events to come; a running workload knows them, and
         tells what it has counted. Of a Spark DataFrame it tells how the work would be divided.
+        With `measure` all queries are run over the events, together and each by itself.
         """
         if type(events).__module__.startswith("pyspark."):
+            if measure:
+                msg = "a Spark DataFrame is divided among many processes"
+                raise _nothing_to_measure(msg)
             from cepheid.hosts.spark import explain_workload_spark  # noqa: PLC0415 (pyspark's door)
 
             return explain_workload_spark(events, self)
+        if measure and (events is None or isinstance(events, pa.Schema)):
+            msg = "no events are given"
+            raise _nothing_to_measure(msg)
         counted = None
         if self._run is not None:
             counted = {n: unit.counters for n, unit in enumerate(self._run.units)}
         rates = with_statistics(self.options).statistics
-        return explain_groups(self._groups(events), rates, counted)
+        measured = self._measured(events) if measure else None
+        return explain_groups(self._groups(events), rates, counted, measured)
+
+    def _measured(self, events: Any) -> Measured:
+        """What the queries that run now would take over these events."""
+        history = self._history(events)
+        running = [entry for entry in self.entries if not entry.is_paused]
+        members = [Member(entry.name, entry.query, ALWAYS) for entry in running]
+        return measure_saving(
+            history,
+            lambda: self._run_through(history, members).total,
+            [entry.query for entry in running],
+            replace(self._options_of_engines, lateness=0),
+        )
 
     def graph(self, events: Any = None) -> tuple[GraphOfGroup, ...]:
         """The same as data; `cepheid.report.workload_graph` draws it."""
@@ -458,3 +490,11 @@ class Workload:
             for unit, front in zip(workload._run.units, header["fronts"], strict=True):
                 unit.set_front(front)
         return workload
+
+
+def _nothing_to_measure(why: str) -> OptionError:
+    return OptionError.of(
+        "nothing-to-measure",
+        f"measure=True runs the queries over events, and {why}",
+        help="give some events as a table or a list of dicts",
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from cepheid.planner.workload_graph import GraphOfGroup, graph_of
 from cepheid.planner.workload_plan import Group, Sharing
@@ -16,14 +17,40 @@ _TITLES = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """CPU seconds and matches of all queries together, and of each by itself, over some events."""
+
+    events: int
+    together: float
+    apart: float
+    matches: int
+    matches_apart: int
+
+    def __str__(self) -> str:
+        """For people."""
+        found = f"{self.matches:,} matches both ways"
+        if self.matches != self.matches_apart:  # it would be a mistake of ours
+            found = f"{self.matches:,} matches together, but {self.matches_apart:,} apart"
+        share = 1 - self.together / self.apart if self.apart else 0.0
+        return (
+            f"measured on {self.events:,} events: {1e3 * self.together:,.3g} ms of CPU time "
+            f"together, {1e3 * self.apart:,.3g} ms apart "
+            f"({abs(share):.0%} {'saved' if share >= 0 else 'lost'}); {found}"
+        )
+
+
 def explain_groups(
     groups: Sequence[Group],
     rates: Mapping[str, float] | EventStatistics | None = None,
     counted: Mapping[int, Mapping[str, int]] | None = None,
+    measured: Measured | None = None,
 ) -> str:
     """The groups as text; `counted` has what the engines of a running workload counted."""
     graphs = [graph_of(group) for group in groups]
     lines = [*_head(graphs, rates)]
+    if measured is not None:
+        lines.append(f"  {measured}")
     for number, graph in enumerate(graphs):
         lines += ["", *_group(graph)]
         known = (counted or {}).get(number)
@@ -37,7 +64,7 @@ def _head(
     graphs: Sequence[GraphOfGroup], rates: Mapping[str, float] | EventStatistics | None
 ) -> Iterator[str]:
     queries = sum(len(graph.group.members) for graph in graphs)
-    yield f"Workload of {queries} queries in {len(graphs)} groups"
+    yield f"Workload of {_counted(queries, 'query', 'queries')} in {_counted(len(graphs), 'group')}"
     shared, alone = sum(g.shared for g in graphs), sum(g.alone for g in graphs)
     if alone:
         saved = f"{1 - shared / alone:.0%} saved"
@@ -64,6 +91,10 @@ def _group(graph: GraphOfGroup) -> Iterator[str]:
         yield f"  {node.kind} {node.label}  {users}".rstrip()
     if len(nodes) > _MOST_SHOWN:
         yield f"  and {len(nodes) - _MOST_SHOWN} more"
+
+
+def _counted(number: int, one: str, more: str | None = None) -> str:
+    return f"{number} {one if number == 1 else more or one + 's'}"
 
 
 def _some(names: Sequence[str]) -> str:

@@ -16,11 +16,18 @@ from dataclasses import dataclass, field, replace
 
 from cepheid.algebra.expression import Expression, ScalarType
 from cepheid.algebra.pattern import Atom, Except, Pattern, Union, Within, walk
-from cepheid.kernels.succession_shape import Given, Operator, SuccessionShape, operands_of
+from cepheid.kernels.succession_shape import (
+    Given,
+    Leaf,
+    Operator,
+    SuccessionShape,
+    operands_of,
+)
 from cepheid.model.errors import OptionError
 from cepheid.planner.canonical_succession import CanonicalForms
 from cepheid.planner.cut_patterns import uses
 from cepheid.planner.dispatch import Dispatcher
+from cepheid.planner.pattern_label import label_of
 from cepheid.planner.prepare import Prepared
 from cepheid.planner.succession_layout import OperatorBuilder, SuccessionLayout
 from cepheid.planner.succession_plan import SuccessionPlan, shared_key
@@ -28,11 +35,17 @@ from cepheid.planner.succession_plan import SuccessionPlan, shared_key
 
 @dataclass(frozen=True, slots=True)
 class SharedOperator:
-    """One operator of the graph: its canonical text, its operands and the queries that use it."""
+    """One operator of the graph: its canonical text, its operands and the queries that use it.
+
+    `label` is for people, in the words of the query that was there first. `types` are the event
+    types that an atom reads.
+    """
 
     text: str
     operands: tuple[int, ...]
     queries: tuple[int, ...]
+    label: str
+    types: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +158,7 @@ class _Graph(OperatorBuilder):
         self._plans = plans
         self._forms = CanonicalForms()
         self._by_text: dict[str, int] = {}
+        self._labels: list[str] = []
         self._atoms: list[tuple[tuple[str, ...], Expression]] = []
         self._wanted = given
         self._given: dict[str, Pattern] = {}
@@ -210,9 +224,16 @@ class _Graph(OperatorBuilder):
             for operand in operands_of(self.operators[number]):
                 users[operand] |= users[number]
         return tuple(
-            SharedOperator(text, operands_of(operator), tuple(sorted(of)))
-            for text, operator, of in zip(self._by_text, self.operators, users, strict=True)
+            SharedOperator(
+                text, operands_of(operator), tuple(sorted(of)), label, self._types(operator)
+            )
+            for text, operator, of, label in zip(
+                self._by_text, self.operators, users, self._labels, strict=True
+            )
         )
+
+    def _types(self, operator: Operator) -> tuple[str, ...]:
+        return self._atoms[operator.atom][0] if isinstance(operator, Leaf) else ()
 
     def numbers(self, node: Pattern) -> Mapping[str, int]:
         return self._forms.of(node).numbers
@@ -223,6 +244,7 @@ class _Graph(OperatorBuilder):
     def add(self, node: Pattern, operator: Operator) -> int:
         number = super().add(node, operator)
         self._by_text[self._forms.of(node).text] = number
+        self._labels.append(label_of(node))
         return number
 
     def atom(self, node: Atom) -> int:

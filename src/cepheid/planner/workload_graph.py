@@ -96,13 +96,13 @@ def _successions(group: Group) -> GraphOfGroup:
         types |= dict(query.column_types)
     graph = share_successions(group.queries, types)
     names = [member.name for member in group.members]
-    texts = [each.text for each in graph.operators]
     nodes = [
         Node(
             "operator" if each.operands else "atom",
-            _short(each.text, [texts[operand] for operand in each.operands]),
+            each.label,
             each.operands,
             tuple(names[query] for query in each.queries),
+            each.types,
         )
         for each in graph.operators
     ]
@@ -111,14 +111,6 @@ def _successions(group: Group) -> GraphOfGroup:
         for name, place in zip(names, graph.queries, strict=True)
     ]
     return GraphOfGroup(group, tuple(nodes), graph.unshared)
-
-
-def _short(text: str, operands: Sequence[str]) -> str:
-    """An operator's text with its operands left out, as far as they stand in it."""
-    for operand in sorted(set(operands), key=len, reverse=True):
-        if len(operand) > len("Atom([A])") + 8:
-            text = text.replace(operand, "…")
-    return text
 
 
 def _alone(group: Group) -> GraphOfGroup:
