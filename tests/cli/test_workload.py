@@ -140,6 +140,16 @@ def test_a_day_with_a_manager(desk):
     assert "live events" in nodes
     assert "400 events of 2 files; placement greedy" in nodes
 
+    pa.csv.write_csv(events, desk.folder / "sample.csv")
+    picture = desk.folder / "graph.png"
+    shown = desk.ask("explain", "--measure", desk.folder / "sample.csv", "--picture", picture)
+    assert "Node 0\nWorkload of 2 queries in 1 group\n" in shown
+    both = len(cepheid.detect(events, PAIR)) + len(cepheid.detect(events, SHORT))
+    assert f"; {both:,} matches both ways" in shown
+    assert "events handed to atoms per unit of time: " in shown
+    assert "Node 1\nWorkload of 1 query in 1 group\n" in shown
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
     assert desk.ask("pause", "short") == "short is paused\n"
     assert desk.ask("resume", "short") == "short is running\n"
     assert desk.ask("stop", "short") == "short is stopped\n"

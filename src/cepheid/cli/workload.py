@@ -6,6 +6,7 @@ import typer
 
 from cepheid.cli.quick_parameters import QuickCommand, QuickGroup
 from cepheid.cli.workload_change import pause, resume, stop
+from cepheid.cli.workload_explain import explain
 from cepheid.cli.workload_list import list_queries
 from cepheid.cli.workload_nodes import nodes
 from cepheid.cli.workload_start import start
@@ -32,6 +33,7 @@ app.command("start", cls=QuickCommand)(start)
 app.command("submit", cls=QuickCommand, no_args_is_help=True)(submit)
 app.command("list", cls=QuickCommand)(list_queries)
 app.command("nodes", cls=QuickCommand)(nodes)
+app.command("explain", cls=QuickCommand)(explain)
 app.command("pause", cls=QuickCommand, no_args_is_help=True)(pause)
 app.command("resume", cls=QuickCommand, no_args_is_help=True)(resume)
 app.command("stop", cls=QuickCommand, no_args_is_help=True)(stop)

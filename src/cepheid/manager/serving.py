@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from cepheid.manager.event_folder import EventFolder, FoundFile, Read, ReadAnew, fitting
 from cepheid.manager.manager import Manager
-from cepheid.manager.tables import list_of, nodes_of, submitted
+from cepheid.manager.tables import list_of, nodes_of, queries_of, submitted
 from cepheid.model.errors import CepheidError, DataError, EnvironmentProblem, OptionError
 
 _PAUSE = 0.1
@@ -97,6 +97,8 @@ class Serving:
                 return {"name": name, "state": "stopped" if left is None else left.state}
             case {"do": "list"}:
                 return list_of(manager)
+            case {"do": "queries"}:
+                return queries_of(manager)
             case {"do": "nodes"}:
                 return nodes_of(manager)
             case {"do": "end"}:

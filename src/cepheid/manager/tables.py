@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 from cepheid.manager.entries import Entry
 from cepheid.manager.manager import Manager
 from cepheid.manager.wire import diagnostic_as_json, error_as_json
 from cepheid.model.diagnostics import Diagnostic
+from cepheid.statistics.event_statistics import to_json
 
 
 def submitted(entry: Entry, warnings: tuple[Diagnostic, ...]) -> dict[str, Any]:
@@ -38,6 +40,30 @@ def list_of(manager: Manager) -> dict[str, Any]:
             for entry in manager.entries.by_name.values()
         ],
         "trouble": None if manager.trouble is None else error_as_json(manager.trouble),
+    }
+
+
+def queries_of(manager: Manager) -> dict[str, Any]:
+    """All that is needed to plan the running queries elsewhere: texts, options, what is known."""
+    known, schema = manager.progress.statistics(), manager.schema
+    return {
+        "queries": [
+            {
+                "name": entry.name,
+                "text": entry.text,
+                "source": entry.source,
+                "language": entry.language,
+                "query": entry.query,
+                "node": entry.place.node,
+            }
+            for entry in manager.entries.by_name.values()
+            if entry.state == "running"
+        ],
+        "options": dict(manager.setting.options),
+        "statistics": None if known is None else to_json(known),
+        "schema": None
+        if schema is None
+        else base64.b64encode(schema.serialize().to_pybytes()).decode("ascii"),
     }
 
 
