@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import random
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 from benchmarks.__main__ import module_of
 from benchmarks.figures.figure import Figure
+from benchmarks.figures.next_fig09.run import TREES, gain, panel_of
 from benchmarks.figures.next_fig11.cluster import MACHINE_STEPS, Cluster, as_queries
 from benchmarks.figures.next_workload.automata import (
     SECOND,
@@ -36,6 +38,7 @@ from benchmarks.figures.next_workload.pools import (
 from benchmarks.figures.next_workload.queries import (
     RATES,
     WORKLOADS,
+    Trees,
     Workload,
     as_text,
     model_cost,
@@ -74,14 +77,22 @@ def test_a_random_query_has_its_size_and_rewriting_keeps_it(workload: Workload) 
     assert seen == kinds
 
 
-def test_every_shape_of_three_operators_is_as_likely() -> None:
+def shapes_of_three_operators(trees: Trees) -> list[int]:
     numbers = random.Random(2)
-    found: dict[str, int] = {}
-    for _ in range(2_000):
-        shape = "".join(c for c in as_text(random_query("next", 3, numbers)) if c in "(;)")
-        found[shape] = found.get(shape, 0) + 1
+    texts = (as_text(random_query("next", 3, numbers, trees)) for _ in range(3_000))
+    found = Counter("".join(c for c in text if c in "(;)") for text in texts)
     assert len(found) == 5
-    assert all(330 <= count <= 470 for count in found.values()), found
+    return sorted(found.values())
+
+
+def test_every_shape_of_three_operators_is_as_likely() -> None:
+    assert shapes_of_three_operators("shapes") == pytest.approx([600] * 5, abs=100)
+
+
+def test_operands_are_divided_anywhere() -> None:
+    """A third of all trees divides four operands in the middle; the others have two shapes each."""
+    found = shapes_of_three_operators("splits")
+    assert found == pytest.approx([500] * 4 + [1_000], abs=100)
 
 
 def test_sources_are_the_papers() -> None:
@@ -235,23 +246,21 @@ def run_quick(name: str) -> Figure:
 def test_next9_rewriting_gains_and_the_model_says_how_much(tmp_path: Path) -> None:
     figure = run_quick("next9")
 
-    def gain(workload: str, size: int, counter: str) -> float:
-        before, after = (
-            figure.point(workload, size, name).counters[counter] for name in (ISSUED, REWRITTEN)
-        )
-        return before / after
-
-    for workload in WORKLOADS:
-        for size in (2, 8):
-            assert gain(workload, size, "indexed") >= 0.95
-            modelled = gain(workload, size, "model")
-            assert gain(workload, size, "scanned") == pytest.approx(modelled, rel=0.4)
-            with_network = gain(workload, size, "model_node")
-            assert gain(workload, size, "node") == pytest.approx(with_network, rel=0.4)
-        assert gain(workload, 8, "indexed") > 1.2
-    assert gain("next", 8, "scanned") > gain("next", 2, "scanned")
-    for counted in ("scanned", "node"):
-        assert gain("next", 8, counted) > gain("mix", 8, counted) > gain("union", 8, counted) > 1.1
+    for trees in TREES:
+        chains, mixed, unions = (panel_of(workload, trees) for workload in WORKLOADS)
+        for panel in (chains, mixed, unions):
+            for size in (2, 8):
+                assert gain(figure, panel, size, "indexed") >= 0.95
+                modelled = gain(figure, panel, size, "model")
+                assert gain(figure, panel, size, "scanned") == pytest.approx(modelled, rel=0.4)
+                with_network = gain(figure, panel, size, "model_node")
+                assert gain(figure, panel, size, "node") == pytest.approx(with_network, rel=0.4)
+            assert gain(figure, panel, 8, "indexed") > 1.1
+        assert gain(figure, chains, 8, "scanned") > gain(figure, chains, 2, "scanned")
+        for counted in ("scanned", "node"):
+            by_size = [gain(figure, panel, 8, counted) for panel in (chains, mixed, unions)]
+            assert by_size == sorted(by_size, reverse=True)
+            assert by_size[-1] > 1.1
     record = json.loads(figure.write(tmp_path).read_text())
     assert (tmp_path / "next_fig09.png").read_bytes().startswith(b"\x89PNG")
     assert {"N1", "N2"} == {each["name"] for each in record["paper_claims"]}

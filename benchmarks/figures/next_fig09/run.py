@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from statistics import fmean
 
@@ -19,7 +20,7 @@ from benchmarks.figures.next_workload.pools import (
     seconds_per_step,
     supported_operators,
 )
-from benchmarks.figures.next_workload.queries import RATES, WORKLOADS, Workload
+from benchmarks.figures.next_workload.queries import RATES, WORKLOADS, Trees, Workload
 from benchmarks.harness import Clock, interleave
 from benchmarks.options import Options
 
@@ -33,9 +34,22 @@ WAYS = {
 }
 """Ways to count what a node bears."""
 
-PREDICTED_SIZES = range(2, len(RATES))
-"""Where the model's gain for union is 1.3 to 1.7, as SPEC A1.6 predicts: up to as many operands as
-there are sources. Larger queries repeat sources and gain more; they are judged in a row apart."""
+MODELLED = (
+    ("scanned", "model", "instances that scan"),
+    ("node", "model_node", "the paper's node, the network on both sides"),
+)
+"""What is counted, and what the cost model says of it."""
+
+TREES: dict[Trees, str] = {
+    "splits": "operands divided anywhere",
+    "shapes": "every shape as likely",
+}
+"""Ways to draw random trees; the paper's sentence can be read as either."""
+
+
+def panel_of(workload: Workload, trees: Trees) -> str:
+    """The panel of a workload whose trees were drawn so."""
+    return f"{workload}, {TREES[trees]}"
 
 
 def run(options: Options) -> Figure:
@@ -61,7 +75,7 @@ def run(options: Options) -> Figure:
         "seconds per step": step,
     }
     for workload in WORKLOADS:
-        for size in sizes:
+        for trees, size in product(TREES, sizes):
             pools = [
                 random_pools(
                     workload,
@@ -70,10 +84,11 @@ def run(options: Options) -> Figure:
                     SEED + number,
                     poisson_sources(seconds, SEED + number),
                     seconds,
+                    trees,
                 )
                 for number in range(rounds)
             ]
-            _keep(figure, options, workload, size, pools, step)
+            _keep(figure, options, panel_of(workload, trees), size, pools, step)
         shortest = random_pools(workload, 4, 4, SEED, poisson_sources(2, SEED), 2)[0]
         figure.notes[f"{workload}: matches on a short stream, as by definition"] = (
             check_by_definition(shortest.queries, SEED)
@@ -85,7 +100,7 @@ def run(options: Options) -> Figure:
 def _keep(
     figure: Figure,
     options: Options,
-    workload: Workload,
+    panel: str,
     size: int,
     pools: list[tuple[Pool, Pool]],
     step: float,
@@ -95,7 +110,7 @@ def _keep(
     sources = poisson_sources(seconds, SEED)
     batch = as_batch(sources)
     timed = figure.keep(
-        f"{workload} {size}, fused",
+        f"{panel}, {size} operators, fused",
         interleave(
             [
                 fused_contender(name, pool.queries[:FUSED], batch)
@@ -133,7 +148,7 @@ def _keep(
         }
         events = batch.num_rows * len(pools)
         matches = sum(each.matches for each in own)
-        figure.points.append(Point(workload, size, name, events, matches, counters))
+        figure.points.append(Point(panel, size, name, events, matches, counters))
 
 
 def gain(figure: Figure, panel: str, size: float, *counted: str) -> float:
@@ -157,72 +172,10 @@ def percent(ratio: float) -> str:
 
 def claims(figure: Figure, sizes: tuple[int, ...]) -> None:
     """N1 and N2: by counted steps, on one node with a queue."""
-    largest = sizes[-1]
-
-    def listed(panel: str, counted: str = "supported") -> str:
-        return ", ".join(
-            f"{size}: {percent(supported_gain(figure, panel, size, counted))}" for size in sizes
-        )
-
-    gains = {
-        counted: {
-            w: [supported_gain(figure, w, size, counted) for size in sizes] for w in WORKLOADS
-        }
-        for counted in WAYS
-    }
-    for counted, way in WAYS.items():
-        found = gains[counted]
-        figure.says(
-            "N2",
-            "rewriting supports more next operators, up to +100%, and the gain grows with query "
-            f"size ({way})",
-            "at least +80% at the largest size, and larger there than at the smallest",
-            f"size: gain {listed('next', counted)}",
-            holds=found["next"][-1] >= 1.8 and found["next"][-1] > found["next"][0],
-        )
-    for counted, way in WAYS.items():
-        union = dict(zip(sizes, gains[counted]["union"], strict=True))
-        for judged in (PREDICTED_SIZES, sizes):
-            shown = [size for size in sizes if size in judged]
-            figure.says(
-                "N2",
-                f"the gain for union is smaller, up to about +20% ({way})",
-                f"+10% to +40% at every size from {shown[0]} to {shown[-1]} operators",
-                "size: gain " + ", ".join(f"{size}: {percent(union[size])}" for size in shown),
-                holds=all(1.1 <= union[size] <= 1.4 for size in shown),
-            )
-    for counted, way in WAYS.items():
-        found = gains[counted]
-        between = [
-            min(n, u) <= m <= max(n, u)
-            for n, m, u in zip(found["next"], found["mix"], found["union"], strict=True)
-        ]
-        figure.says(
-            "N2",
-            f"mix lies between next and union ({way})",
-            "at every size",
-            f"size: gain {listed('mix', counted)}",
-            holds=all(between),
-        )
-    for counted, modelled, what in (
-        ("scanned", "model", "instances that scan"),
-        ("node", "model_node", "the paper's node, the network on both sides"),
-    ):
-        off = {
-            (w, size): gain(figure, w, size, counted) / gain(figure, w, size, modelled) - 1
-            for w in WORKLOADS
-            for size in sizes
-        }
-        worst = max(off, key=lambda key: abs(off[key]))
-        figure.says(
-            "N2",
-            f"the cost model tells relative costs (section 4.2): {what}",
-            "gain by counted steps within 20% of the model's gain",
-            f"at {largest} next operators {gain(figure, 'next', largest, counted):.2f}x against "
-            f"{gain(figure, 'next', largest, modelled):.2f}x; largest difference "
-            f"{off[worst]:+.0%} ({worst[0]}, {worst[1]} operators)",
-            holds=all(abs(each) <= 0.2 for each in off.values()),
-        )
+    for trees, counted in product(TREES, WAYS):
+        _claims_of_gains(figure, sizes, trees, counted)
+    for trees, (counted, modelled, what) in product(TREES, MODELLED):
+        _claim_of_model(figure, sizes, trees, counted, modelled, what)
     use = [point.counters["use_percent"] for point in figure.points]
     figure.says(
         "N1",
@@ -230,6 +183,71 @@ def claims(figure: Figure, sizes: tuple[int, ...]) -> None:
         "a node is declared overloaded near full use: 80% to 115% of its time over the stream",
         f"{min(use)}% to {max(use)}%",
         holds=all(80 <= each <= 115 for each in use),
+    )
+
+
+def _claims_of_gains(figure: Figure, sizes: tuple[int, ...], trees: Trees, counted: str) -> None:
+    """What rewriting adds to the operators that a node supports."""
+    gains = {
+        workload: [
+            supported_gain(figure, panel_of(workload, trees), size, counted) for size in sizes
+        ]
+        for workload in WORKLOADS
+    }
+    way = f"{WAYS[counted]}; {TREES[trees]}"
+
+    def listed(workload: Workload) -> str:
+        found = zip(sizes, gains[workload], strict=True)
+        return "size: gain " + ", ".join(f"{size}: {percent(each)}" for size, each in found)
+
+    figure.says(
+        "N2",
+        "rewriting supports more next operators, up to +100%, and the gain grows with query size "
+        f"({way})",
+        "at least +80% at the largest size, and larger there than at the smallest",
+        listed("next"),
+        holds=gains["next"][-1] >= 1.8 and gains["next"][-1] > gains["next"][0],
+    )
+    figure.says(
+        "N2",
+        f"the gain for union is smaller, up to about +20% ({way})",
+        "+10% to +40% at every size",
+        listed("union"),
+        holds=all(1.1 <= each <= 1.4 for each in gains["union"]),
+    )
+    figure.says(
+        "N2",
+        f"mix lies between next and union ({way})",
+        "at every size",
+        listed("mix"),
+        holds=all(
+            min(n, u) <= m <= max(n, u)
+            for n, m, u in zip(gains["next"], gains["mix"], gains["union"], strict=True)
+        ),
+    )
+
+
+def _claim_of_model(
+    figure: Figure, sizes: tuple[int, ...], trees: Trees, counted: str, modelled: str, what: str
+) -> None:
+    """Whether the cost model tells the gain that is counted."""
+    off = {
+        (w, size): gain(figure, panel_of(w, trees), size, counted)
+        / gain(figure, panel_of(w, trees), size, modelled)
+        - 1
+        for w in WORKLOADS
+        for size in sizes
+    }
+    worst = max(off, key=lambda key: abs(off[key]))
+    chains, largest = panel_of("next", trees), sizes[-1]
+    figure.says(
+        "N2",
+        f"the cost model tells relative costs (section 4.2): {what}; {TREES[trees]}",
+        "gain by counted steps within 20% of the model's gain",
+        f"at {largest} next operators {gain(figure, chains, largest, counted):.2f}x against "
+        f"{gain(figure, chains, largest, modelled):.2f}x; largest difference "
+        f"{off[worst]:+.0%} ({worst[0]}, {worst[1]} operators)",
+        holds=all(abs(each) <= 0.2 for each in off.values()),
     )
 
 
@@ -246,17 +264,20 @@ GAINS = {
 def draw(record: Record, path: Path) -> None:
     """Supported operators by both counts; below, the gain by every way to count."""
     counts = {"the paper's node": "supported_node", "instances indexed": "supported"}
-    titles = [f"{w} queries: {way}" for way in counts for w in WORKLOADS]
-    titles += [f"{w}: gain of rewriting" for w in WORKLOADS]
+    places = [(workload, way) for way in counts for workload in WORKLOADS]
+    below = [(workload, trees) for trees in TREES for workload in WORKLOADS]
+    titles = [f"{workload} queries: {way}" for workload, way in places]
+    titles += [f"{workload}: gain, {TREES[trees]}" for workload, trees in below]
     picture, axes = axes_for(titles, columns=3, height=3.2)
-    places = [(counted, workload) for counted in counts.values() for workload in WORKLOADS]
-    for each, (counted, workload) in zip(axes, places, strict=False):
-        draw_lines(each, record, workload, lambda point, by=counted: point["counters"][by] / 1e3)
+    for each, (workload, way) in zip(axes, places, strict=False):
+        counted = counts[way]
+        panel = panel_of(workload, "splits")
+        draw_lines(each, record, panel, lambda point, by=counted: point["counters"][by] / 1e3)
         each.set_ylim(bottom=0)
         each.set_ylabel("thousand operators on a node")
-    for each, workload in zip(axes[len(places) :], WORKLOADS, strict=True):
-        gains = {"points": _gains(record, workload)}
-        draw_lines(each, gains, workload, lambda point: point["gain"])
+    for each, (workload, trees) in zip(axes[len(places) :], below, strict=True):
+        panel = panel_of(workload, trees)
+        draw_lines(each, {"points": _gains(record, panel)}, panel, lambda point: point["gain"])
         log_scale(each, y=True)
         each.set_yticks([1, 2, 5, 10], ["1x", "2x", "5x", "10x"])
         each.set_ylim(0.6, 16)

@@ -22,6 +22,7 @@ from benchmarks.figures.next_workload.automata import (
 from benchmarks.figures.next_workload.denotation import count_matches
 from benchmarks.figures.next_workload.overload import is_overloaded, largest_factor
 from benchmarks.figures.next_workload.queries import (
+    Trees,
     Workload,
     as_text,
     crossing_rate,
@@ -93,10 +94,11 @@ def random_pools(
     seed: int,
     sources: Mapping[str, Stream],
     seconds: int,
+    trees: Trees = "shapes",
 ) -> tuple[Pool, Pool]:
     """The same random queries as issued and as rewritten; both must find the same."""
     numbers = random.Random(f"{workload} {operators} {seed}")
-    issued = tuple(random_query(workload, operators, numbers) for _ in range(count))
+    issued = tuple(random_query(workload, operators, numbers, trees) for _ in range(count))
     both = []
     for queries in (issued, tuple(map(rewritten, issued))):
         runs = tuple(run_query(each, sources, seconds) for each in queries)

@@ -17,18 +17,25 @@ from cepheid.statistics.next_costs import Mode, NextCosts, NotCosted, Traffic
 Workload: TypeAlias = Literal["next", "mix", "union"]
 WORKLOADS: tuple[Workload, ...] = ("next", "mix", "union")
 
+Trees: TypeAlias = Literal["splits", "shapes"]
+"""Two readings of "uniformly generating trees of a given size" (section 6): every operator divides
+its operands at a place drawn uniformly, or every shape of tree is as likely as any other. Shapes
+are the deeper ones: most of their splits leave one operand on a side."""
+
 RATES = {f"S{n + 1}": float(2**n) for n in range(8)}
 """Eight sources, 1 to 128 events a second, 255 in all."""
 
 COSTS = NextCosts(RATES)
 
 
-def random_query(workload: Workload, operators: int, numbers: random.Random) -> Pattern:
-    """A query of so many binary operators; every tree shape is as likely as any other."""
+def random_query(
+    workload: Workload, operators: int, numbers: random.Random, trees: Trees = "shapes"
+) -> Pattern:
+    """A query of so many binary operators over sources drawn at random."""
     names = count()
     if workload == "mix":
-        return _mixed(operators, numbers, names)
-    return _tree(workload, [_leaf(numbers, names) for _ in range(operators + 1)], numbers)
+        return _mixed(operators, numbers, names, trees)
+    return _tree(workload, [_leaf(numbers, names) for _ in range(operators + 1)], numbers, trees)
 
 
 def rewritten(query: Pattern, mode: Mode = "corrected", search: Search = "pareto") -> Pattern:
@@ -80,24 +87,27 @@ def as_text(query: Pattern) -> str:
     return f"SELECT * FROM {text(query)}"
 
 
-def _tree(kind: Workload, leaves: list[Pattern], numbers: random.Random) -> Pattern:
+def _tree(kind: Workload, leaves: list[Pattern], numbers: random.Random, trees: Trees) -> Pattern:
     if len(leaves) == 1:
         return leaves[0]
     below = len(leaves) - 2  # operators left for both sides
-    weights = [_shapes(left) * _shapes(below - left) for left in range(below + 1)]
+    weights = [
+        _shapes(left) * _shapes(below - left) if trees == "shapes" else 1
+        for left in range(below + 1)
+    ]
     split = numbers.choices(range(below + 1), weights)[0] + 1
-    sides = _tree(kind, leaves[:split], numbers), _tree(kind, leaves[split:], numbers)
-    return Next(*sides) if kind == "next" else Union(sides)
+    sides = (_tree(kind, each, numbers, trees) for each in (leaves[:split], leaves[split:]))
+    return Next(*sides) if kind == "next" else Union(tuple(sides))
 
 
-def _mixed(operators: int, numbers: random.Random, names: Iterator[int]) -> Pattern:
+def _mixed(operators: int, numbers: random.Random, names: Iterator[int], trees: Trees) -> Pattern:
     """Sub-trees of two operators of one kind, nested: a leaf of one is the next one's root."""
     kind: Workload = numbers.choice(("next", "union"))
     here = min(2, operators)
     leaves = [_leaf(numbers, names) for _ in range(here + 1)]
     if operators > here:
-        leaves[numbers.randrange(here + 1)] = _mixed(operators - here, numbers, names)
-    return _tree(kind, leaves, numbers)
+        leaves[numbers.randrange(here + 1)] = _mixed(operators - here, numbers, names, trees)
+    return _tree(kind, leaves, numbers, trees)
 
 
 def _leaf(numbers: random.Random, names: Iterator[int]) -> Pattern:
