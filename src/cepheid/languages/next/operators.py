@@ -111,11 +111,11 @@ def all_variables(node: Pattern) -> frozenset[str]:
 
 
 def iterated_variables(node: Pattern) -> frozenset[str]:
-    """The variables that may have several events in a match of the pattern."""
+    """The variables that may have several events in a match: one that raises exceptions has none."""
     found: frozenset[str] = frozenset()
     for each in walk(node):
         if isinstance(each, Plus):
-            found |= all_variables(each)
+            found |= frozenset(bound_variables(each))
     return found
 
 

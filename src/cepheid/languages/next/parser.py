@@ -129,14 +129,15 @@ class _Builder(TermBuilder[ProgramText]):
         _sink: Token,
         name: Name,
         fields: tuple[Field, ...] | None,
-        _as: Token | None,
-        kind: Token | None,
+        kind: Name | None,
         path: Token | None,
     ) -> SinkRegistration:
-        word = None if kind is None else Name(str(kind), span=span_of(kind))
         file = None if path is None else String(unquoted(str(path)), span=span_of(path))
-        span = span_of(register).to((file or word or name).span)
-        return SinkRegistration(name, fields, word, file, span=span)
+        span = span_of(register).to((file or kind or name).span)
+        return SinkRegistration(name, fields, kind, file, span=span)
+
+    def kind(self, _as: Token | None, word: Token) -> Name:
+        return Name(str(word), span=span_of(word))
 
     # Queries
 

@@ -191,11 +191,12 @@ def _skipping(own: Iterable[Qualification], last: set[str]) -> list[Qualificatio
 
     Candidates come in the order of their ends. Up to the last event of a candidate it makes no
     difference whether a limit skips or ends: if the next one is too late, all others are (SPEC B5),
-    and a window lets the instance go. Up to an inner event skipping finds others.
+    and a window lets the instance go. Up to an inner event skipping finds others, and so it does
+    where only some candidates end with the event: those of another branch of a union are skipped.
     """
     return [
         Condition(each.predicate, True, each.span)
-        if isinstance(each, TimeLimit) and each.skips and not each.variables & last
+        if isinstance(each, TimeLimit) and each.skips and not last <= each.variables
         else each
         for each in own
     ]

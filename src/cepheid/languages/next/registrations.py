@@ -192,8 +192,8 @@ def _clock_error(
 
 
 def _sink(sink: SinkRegistration, findings: Findings) -> Sink:
-    kind = SinkKind.TABLE
-    if sink.kind is not None and sink.kind.text.casefold() not in _KINDS:
+    kind = None if sink.kind is None else _KINDS.get(sink.kind.text.casefold())
+    if sink.kind is not None and kind is None:
         findings.error(
             "unknown-sink",
             f"`{sink.kind.text}` is not a kind of sink",
@@ -201,18 +201,17 @@ def _sink(sink: SinkRegistration, findings: Findings) -> Sink:
             "not a kind of sink",
             help=did_you_mean(sink.kind.text, _KINDS) or f"the kinds are {enumerate_names(_KINDS)}",
         )
-    elif sink.kind is not None:
-        kind = _KINDS[sink.kind.text.casefold()]
-        if (kind is SinkKind.FILE) != (sink.path is not None):
-            findings.error(
-                "sink-path",
-                "a file has a path" if kind is SinkKind.FILE else f"a {kind.value} has no path",
-                (sink.path or sink.kind).span,
-                "no path" if sink.path is None else "a path",
-                help="write file 'folder/name.parquet'"
-                if sink.path is None
-                else "write file before the path, or leave it out",
-            )
+    elif (kind is SinkKind.FILE) != (sink.path is not None):
+        word = SinkKind.TABLE.value if kind is None else kind.value
+        findings.error(
+            "sink-path",
+            "a file has a path" if sink.path is None else f"a {word} has no path",
+            (sink.path or sink.kind or sink.name).span,
+            "no path" if sink.path is None else "a path",
+            help="write file 'folder/name.parquet'"
+            if sink.path is None
+            else "write file before the path, or leave it out",
+        )
     fields = None if sink.fields is None else tuple(_schema(sink.fields, findings).items())
     path = None if sink.path is None else sink.path.value
-    return Sink(sink.name.text, kind, path, fields, (sink.path or sink.name).span)
+    return Sink(sink.name.text, kind or SinkKind.TABLE, path, fields, (sink.path or sink.name).span)
