@@ -8,6 +8,7 @@ from cepheid.algebra.query import Output
 from cepheid.algebra.typing import infer
 from cepheid.languages.expressions import ExpressionTranslator
 from cepheid.languages.findings import Findings
+from cepheid.languages.result_names import check_item
 from cepheid.languages.scope import Scope
 from cepheid.languages.terms import FunctionCall, Item, Name, Reference
 from cepheid.model.catalogue import AttributeType
@@ -45,6 +46,8 @@ def translate_items(
     named: dict[str, Expression | None] = {}
     for item, name in zip(items, names, strict=True):
         value = translator.value(item.value)
+        if name is not None:
+            check_item(item, name, _other_name(item, name, named), findings)
         if name is None:
             findings.error(
                 "unnamed-item",

@@ -14,6 +14,7 @@ from cepheid.algebra.expression import Absent, ScalarType, attributes
 from cepheid.algebra.query import Output
 from cepheid.algebra.typing import infer
 from cepheid.model.errors import DataError
+from cepheid.model.match_columns import MATCH_COLUMNS
 from cepheid.model.options import Options
 from cepheid.planner.aggregates import Elements, ElementsOf
 from cepheid.planner.chains import FAILURE, Chains
@@ -62,18 +63,14 @@ class MatchForm:
     def schema(self) -> pa.Schema:
         """The schema of the match table."""
         time = self.events.field(self.options.end_column).type
-        fields = [
-            pa.field("match_id", pa.string()),
-            pa.field("query", pa.string()),
-            pa.field("start", time),
-            pa.field("end", time),
-        ]
+        types = (pa.string(), pa.string(), time, time)
+        fields = [pa.field(*each) for each in zip(MATCH_COLUMNS, types, strict=True)]
         if self.output is None:
             event = pa.struct(list(self.events))
             lists = pa.list_(event)
             kinds = {v: lists if v in self.iterated else event for v in self.variables}
             return pa.schema([*fields, *(pa.field(v, kind) for v, kind in kinds.items())])
-        types = {
+        known = {
             (variable, column.name): scalar_type(column.type)
             for variable in self.variables
             for column in self.events
@@ -82,7 +79,7 @@ class MatchForm:
             [
                 *fields,
                 *(
-                    pa.field(name, _ARROW[infer(expression, types)])
+                    pa.field(name, _ARROW[infer(expression, known)])
                     for name, expression in self.output.attributes
                 ),
             ]
@@ -112,7 +109,7 @@ class MatchForm:
         start = taken[0][times]
         end = taken[-1][times] if self.deadline is None else _later(start, self.deadline)
         columns: list[pa.Array] = [ids, repeated(self.name, len(index)), start, end]
-        names = ["match_id", "query", "start", "end"]
+        names = list(MATCH_COLUMNS)
         if whole:
             for variable, fields in zip(self.variables, taken, strict=True):
                 names.append(variable)
@@ -147,7 +144,7 @@ class MatchForm:
         if is_failure.any():
             start = pc.if_else(pa.array(is_failure), end, start)
         columns += [start, end]
-        names = ["match_id", "query", "start", "end"]
+        names = list(MATCH_COLUMNS)
         if self.output is not None:
             values = self._derived(
                 len(chains), self._chain_lookup(chains, column), self._elements(chains, column)

@@ -28,6 +28,7 @@ from cepheid.languages.next.placement import Condition, Qualification, TimeLimit
 from cepheid.languages.next.registrations import check_sink, register, warn_of_idle_sinks
 from cepheid.languages.outputs import attribute_names, output_types, translate_items
 from cepheid.languages.references import enumerate_names
+from cepheid.languages.result_names import check_variables
 from cepheid.languages.scope import Binding, Scope, Vocabulary, declare, implicit_variables
 from cepheid.languages.terms import Conjunction, Name, Reference, Term
 from cepheid.model.catalogue import AttributeType, Catalogue
@@ -163,6 +164,8 @@ class _Translation:
     def output(self, name: str) -> Output | None:
         """The event that a match becomes; None for `SELECT *`."""
         if not self.text.items:
+            written = (each.variable for each, _ in syntax.primitives(self.text.pattern))
+            check_variables(self.scope.bindings, written, self.findings)
             return None
         references = NextReferences(self.scope, self.findings, in_result=True)
         translator = NextExpressions(references, iterated_variables(self.operators))

@@ -23,6 +23,7 @@ from cepheid.languages.findings import Findings, Report
 from cepheid.languages.hierarchy import QueryPlace, check_references, query_names, read_types
 from cepheid.languages.limits import MOST_COMPONENTS, too_many_components
 from cepheid.languages.outputs import attribute_names, output_types, translate_items
+from cepheid.languages.result_names import check_variables
 from cepheid.languages.sase import syntax
 from cepheid.languages.sase.components import bind
 from cepheid.languages.sase.expressions import SaseExpressions
@@ -243,6 +244,8 @@ class _Translation:
     def output(self, name: str) -> Output | None:
         """The event that a match becomes."""
         if self.text.returning is None:
+            written = (each.variable for each in self.text.components)
+            check_variables(self.scope.bindings, written, self.findings)
             return None
         type, items = listed(self.text.returning)
         check_hyphens(self.text.returning, self.findings)
