@@ -28,6 +28,14 @@ HUGE = {
     "minus signs": ("nesting-too-deep", "EVENT A x WHERE " + "- " * 200 + "x.a = 1"),
     "operators": ("nesting-too-deep", "EVENT A x WHERE x.a" + " + 1" * 200 + " = 1"),
     "calls": ("nesting-too-deep", "EVENT A x WHERE " + "abs(" * 70 + "1" + ")" * 70 + " = 1"),
+    "conditions": (
+        "too-many-conditions",
+        "EVENT A x WHERE " + " OR ".join(f"x.a = {i}" for i in range(500)),
+    ),
+    "constants in brackets": (
+        "too-many-conditions",
+        f"EVENT SEQ(A, B) WHERE [{', '.join(f'a{i} = 1' for i in range(500))}]",
+    ),
     "comparisons": (
         "too-many-comparisons",
         f"EVENT SEQ({', '.join(['A'] * 64)}) WHERE [{', '.join(f'a{i}' for i in range(500))}]",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from cepheid.model.diagnostics import Diagnostic, SourceText, Span
 from cepheid.model.errors import LimitExceeded, QueryError
@@ -13,6 +14,8 @@ DEEPEST_NESTING = 64
 """Brackets within brackets, and operators within operators."""
 MOST_COMPONENTS = 64
 """Components of one pattern."""
+MOST_CONDITIONS = 128
+"""Conditions of one query: they are compiled into one function, in seconds up to here."""
 MOST_COMPARISONS = 10_000
 """Comparisons that the short forms of one query may stand for."""
 
@@ -94,6 +97,23 @@ def too_many_components(source: SourceText, span: Span) -> LimitExceeded:
             span,
             f"component {MOST_COMPONENTS + 1}",
             help="split the pattern into several queries, the later ones over the earlier ones",
+            source=source,
+        )
+    )
+
+
+def check_conditions(places: Sequence[Span], source: SourceText) -> None:
+    """Refuse a query with too many conditions, given where each stands."""
+    if len(places) <= MOST_CONDITIONS:
+        return
+    raise LimitExceeded(
+        Diagnostic(
+            "too-many-conditions",
+            f"the query has more than {MOST_CONDITIONS} conditions",
+            places[MOST_CONDITIONS],
+            f"condition {MOST_CONDITIONS + 1}",
+            help="split the query into several; a long list of constants is better a field of the "
+            "events, which one comparison tests",
             source=source,
         )
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -147,6 +148,18 @@ Term: TypeAlias = (
     | Disjunction
     | OwnTerm
 )
+
+
+def conditions(term: Term) -> Iterator[Term]:
+    """The comparisons and tests that AND, OR and NOT join, in the order written."""
+    match term:
+        case Conjunction(operands) | Disjunction(operands):
+            for operand in operands:
+                yield from conditions(operand)
+        case Negation(operand):
+            yield from conditions(operand)
+        case _:
+            yield term
 
 
 @dataclass(frozen=True, slots=True)

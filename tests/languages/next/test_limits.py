@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from cepheid.languages.limits import DEEPEST_NESTING, LARGEST_TEXT, MOST_COMPONENTS
+import cepheid
+from cepheid.languages.limits import DEEPEST_NESTING, MOST_COMPONENTS, MOST_CONDITIONS
 from cepheid.languages.next.to_algebra import translate
 from cepheid.model.catalogue import Catalogue
 from cepheid.model.diagnostics import SourceText
@@ -25,7 +26,15 @@ HUGE = {
     "filters": ("nesting-too-deep", "SELECT * FROM A WHERE " + "FILTER(" * 9_000),
     "time limits": (
         "nesting-too-deep",
-        "SELECT * FROM A;B WHERE " + ", ".join(["(A,B) OCCURS WITHIN 1"] * 2_000),
+        "SELECT * FROM A;B WHERE " + ", ".join(["(A,B) OCCURS WITHIN 1"] * 100),
+    ),
+    "constants": (
+        "too-many-conditions",
+        "SELECT * FROM A WHERE " + " OR ".join(f"A.v = {i}" for i in range(4_000)),
+    ),
+    "conditions between commas": (
+        "too-many-conditions",
+        "SELECT * FROM A; B WHERE " + ", ".join(f"FILTER(A.v + {i} < B.v)" for i in range(2_000)),
     ),
 }
 
@@ -78,9 +87,19 @@ def test_what_could_cost_much_is_refused_in_time(text: str) -> None:
 
 def test_many_conditions_on_a_long_pattern_take_time_in_proportion() -> None:
     sources = "; ".join(f"E{number}" for number in range(MOST_COMPONENTS))
-    conditions = ", ".join(f"E{i % 64}.a = E{i % 63}.b" for i in range(2500))
+    conditions = ", ".join(f"E{i % 64}.a = E{i % 63}.b" for i in range(MOST_CONDITIONS))
     text = f"SELECT * FROM {sources} WHERE {conditions}"
-    assert len(text) < LARGEST_TEXT
     start = time.process_time()
     translate(SourceText(text), Catalogue())
     assert time.process_time() - start < 10
+
+
+@pytest.mark.parametrize("sign", [" AND ", " OR ", ", "])
+def test_as_many_conditions_as_allowed_are_compiled(sign: str) -> None:
+    def text(count: int) -> str:
+        return "SELECT * FROM A WHERE " + sign.join(f"A.v >= {i}" for i in range(count))
+
+    events = [{"type": "A", "ts": 1, "v": MOST_CONDITIONS}]
+    assert cepheid.detect(events, text(MOST_CONDITIONS)).num_rows == 1
+    with pytest.raises(LimitExceeded, match="too-many-conditions"):
+        cepheid.compile(text(MOST_CONDITIONS + 1))

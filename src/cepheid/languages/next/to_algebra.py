@@ -13,7 +13,12 @@ from cepheid.algebra.query import Output, Program, Query
 from cepheid.languages.durations import duration_of, is_nothing
 from cepheid.languages.findings import Findings, Report
 from cepheid.languages.hierarchy import QueryPlace, check_references, query_names, read_types
-from cepheid.languages.limits import MOST_COMPONENTS, too_deep, too_many_components
+from cepheid.languages.limits import (
+    MOST_COMPONENTS,
+    check_conditions,
+    too_deep,
+    too_many_components,
+)
 from cepheid.languages.next import syntax
 from cepheid.languages.next.expressions import NextExpressions, NextReferences
 from cepheid.languages.next.operators import (
@@ -30,7 +35,7 @@ from cepheid.languages.outputs import attribute_names, output_types, translate_i
 from cepheid.languages.references import enumerate_names
 from cepheid.languages.result_names import check_variables
 from cepheid.languages.scope import Binding, Scope, Vocabulary, declare, implicit_variables
-from cepheid.languages.terms import Conjunction, Name, Reference, Term
+from cepheid.languages.terms import Conjunction, Name, Reference, Term, conditions
 from cepheid.model.catalogue import AttributeType, Catalogue
 from cepheid.model.diagnostics import SourceText, Span
 from cepheid.model.errors import OptionError
@@ -114,12 +119,20 @@ class _Translation:
 
     def pattern(self) -> Pattern:
         """The operators with their predicates and windows."""
+        check_conditions(self._places_of_conditions(), self.findings.source)
         given = list(self._qualifications())
         self._warn(given)
         pattern = attach(self.operators, given, self.findings)
         if depth(pattern) > MAX_DEPTH + 1:  # the root is at depth 0 there
             raise too_deep(self.findings.source, self.text.pattern.span)
         return pattern
+
+    def _places_of_conditions(self) -> list[Span]:
+        parts = [
+            each.condition if isinstance(each, syntax.FilterTerm) else each
+            for each in self.text.qualifications
+        ]
+        return [each.span for part in parts for each in conditions(part)]
 
     def _qualifications(self) -> Iterator[Qualification]:
         references = NextReferences(self.scope, self.findings)

@@ -21,7 +21,7 @@ from cepheid.algebra.query import Output, Program, Query
 from cepheid.languages.durations import window_of
 from cepheid.languages.findings import Findings, Report
 from cepheid.languages.hierarchy import QueryPlace, check_references, query_names, read_types
-from cepheid.languages.limits import MOST_COMPONENTS, too_many_components
+from cepheid.languages.limits import MOST_COMPONENTS, check_conditions, too_many_components
 from cepheid.languages.outputs import attribute_names, output_types, translate_items
 from cepheid.languages.result_names import check_variables
 from cepheid.languages.sase import syntax
@@ -32,6 +32,7 @@ from cepheid.languages.sase.references import SaseReferences
 from cepheid.languages.sase.returning import check_hyphens, listed
 from cepheid.languages.sase.split import SplitPredicate, split_predicate
 from cepheid.languages.scope import Binding, Scope, Vocabulary
+from cepheid.languages.terms import Term, conditions
 from cepheid.model.catalogue import AttributeType, Catalogue
 from cepheid.model.diagnostics import SourceText, Span
 from cepheid.model.errors import OptionError
@@ -232,6 +233,7 @@ class _Translation:
     def _predicate(self) -> SplitPredicate | None:
         if self.text.where is None:
             return split_predicate(TRUE, self.scope, self.findings)
+        check_conditions(_places_of_conditions(self.text.where), self.findings.source)
         translator = SaseExpressions(SaseReferences(self.scope, self.findings))
         predicate = translator.condition(self.text.where)
         if predicate is None:
@@ -266,6 +268,17 @@ def _place(query: syntax.QueryText) -> QueryPlace:
     returned = None if query.returning is None else listed(query.returning)[0]
     reads = tuple(name for component in query.components for name in component.types)
     return QueryPlace(query.name or returned, returned or query.name, reads)
+
+
+def _places_of_conditions(where: Term) -> list[Span]:
+    """Where each condition stands; `[a]` is none of its own, as equal keys are no test."""
+    places = []
+    for each in conditions(where):
+        if isinstance(each, syntax.Equivalence):
+            places += [entry.span for entry in each.entries if entry.constant is not None]
+        else:
+            places.append(each.span)
+    return places
 
 
 def _end_of(binding: Binding, windows: int = 0) -> TimeBound:
