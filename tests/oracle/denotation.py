@@ -191,9 +191,14 @@ class Oracle:
                 if holds(node.test, run, q):
                     yield from extend(join(run, q), length + 1)
 
+        found = {}  # a set: runs of runs are the same however their events are divided
         for element in elements:
             if holds(node.skip, EMPTY, element) and holds(node.test, EMPTY, element):
-                yield from extend(element, 1)
+                runs = extend(element, 1)
+                found.update(
+                    {(tuple(name for name, _ in run.bindings), run.ids): run for run in runs}
+                )
+        yield from found.values()
 
     def _except(self, node: pt.Except) -> Iterator[Match]:
         negated = self._found(node.negated)

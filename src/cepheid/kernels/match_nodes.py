@@ -43,6 +43,9 @@ NO_INSTANT = INSTANT // 2
 GIVEN_PLACE = 32
 """The bit of a given event's mask at which its place begins."""
 
+_FEW = 32
+"""So many findings are sorted fastest by putting each in its place."""
+
 NODE_WIDTH = 3
 (
     COUNT,
@@ -240,15 +243,54 @@ def copy_finding(found, of, to):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def _is_before(nodes, one, other, facts, base):  # type: ignore[no-untyped-def]
+    """Whether a match comes first in the stable order; of equal stamps the one found first does."""
+    order = order_of(nodes, one, other, facts, base)
+    return order < 0 or (order == 0 and one < other)
+
+
+@compiled
 def sort_found(found, begin, end, nodes, facts, base):  # type: ignore[no-untyped-def]
-    """Put findings into the stable order; equal ones stay as they are. There are few of one end."""
+    """Put findings into the stable order, in place.
+
+    Mostly there are few of one end, but runs of many simultaneous events are many: they are sorted
+    as a heap, whose root is the last one.
+    """
+    size = end - begin
+    if size > _FEW:
+        for root in range(size // 2 - 1, -1, -1):
+            _sift(found, begin, root, size, nodes, facts, base)
+        for last in range(size - 1, 0, -1):
+            node, start, length = found[begin, 0], found[begin, 1], found[begin, 2]
+            copy_finding(found, begin + last, begin)
+            found[begin + last, 0], found[begin + last, 1] = node, start
+            found[begin + last, 2] = length
+            _sift(found, begin, 0, last, nodes, facts, base)
+        return
     for i in range(begin + 1, end):
         node, start, length = found[i, 0], found[i, 1], found[i, 2]
         j = i
-        while j > begin and order_of(nodes, node, found[j - 1, 0], facts, base) < 0:
+        while j > begin and _is_before(nodes, node, found[j - 1, 0], facts, base):
             copy_finding(found, j - 1, j)
             j -= 1
         found[j, 0], found[j, 1], found[j, 2] = node, start, length
+
+
+@compiled
+def _sift(found, begin, root, size, nodes, facts, base):  # type: ignore[no-untyped-def]
+    """Let a finding sink in the heap until no later one stands below it."""
+    node, start, length = found[begin + root, 0], found[begin + root, 1], found[begin + root, 2]
+    while 2 * root + 1 < size:
+        below = 2 * root + 1
+        if below + 1 < size and _is_before(
+            nodes, found[begin + below, 0], found[begin + below + 1, 0], facts, base
+        ):
+            below += 1
+        if not _is_before(nodes, node, found[begin + below, 0], facts, base):
+            break
+        copy_finding(found, begin + below, begin + root)
+        root = below
+    found[begin + root, 0], found[begin + root, 1], found[begin + root, 2] = node, start, length
 
 
 @compiled
@@ -258,6 +300,42 @@ def same_stamps(found, begin, end, nodes, facts, base):  # type: ignore[no-untyp
     while at < end and order_of(nodes, found[begin, 0], found[at, 0], facts, base) == 0:
         at += 1
     return at
+
+
+@compiled
+def _is_twin(nodes, one, other):  # type: ignore[no-untyped-def]
+    """Whether two matches bind the same events to the same variables."""
+    while one >= 0 and other >= 0:
+        if one == other:
+            return True
+        if nodes[one, 1] != nodes[other, 1] or nodes[one, 2] != nodes[other, 2]:
+            return False
+        one, other = nodes[one, 0], nodes[other, 0]
+    return one == other
+
+
+@compiled
+def without_twins(found, begin, end, nodes, facts, base):  # type: ignore[no-untyped-def]
+    """Keep one of findings that are the same match, and sort them; one past the last of those left.
+
+    Runs of runs are the same however their events are divided; the one of the fewest elements may
+    grow longest.
+    """
+    sort_found(found, begin, end, nodes, facts, base)
+    kept = begin
+    group = begin
+    for x in range(begin, end):
+        if kept > group and order_of(nodes, found[group, 0], found[x, 0], facts, base) != 0:
+            group = kept
+        twin = group
+        while twin < kept and not _is_twin(nodes, found[twin, 0], found[x, 0]):
+            twin += 1
+        if twin < kept:
+            found[twin, 2] = min(found[twin, 2], found[x, 2])
+        else:
+            copy_finding(found, x, kept)
+            kept += 1
+    return kept
 
 
 @compiled

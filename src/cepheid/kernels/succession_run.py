@@ -50,6 +50,7 @@ from cepheid.kernels.match_nodes import (
     renamed,
     same_stamps,
     sort_found,
+    without_twins,
     write_out,
 )
 from cepheid.kernels.running_totals import begin_run, extend_run, rank_runs
@@ -67,8 +68,10 @@ from cepheid.kernels.succession_shape import (
     KIND,
     MERGE,
     NO_VARIABLE,
+    OWN_START,
     RANKED,
     REPEAT,
+    REPEATED,
     REPORTS,
     SECOND,
     SECOND_KEY,
@@ -514,6 +517,8 @@ def work(  # type: ignore[no-untyped-def]
                         copy_finding(found, x, top)
                         found[top, 2] = 1
                         top += 1
+                if operators[k, FLAGS] & REPEATED:
+                    top = without_twins(found, spans[k, 0], top, nodes, facts, base)
                 begins, ends = spans[k, 0], top
                 if operators[k, FLAGS] & RANKED:
                     rank_runs(nodes, found, begins, ends, facts, base)
@@ -538,6 +543,9 @@ def work(  # type: ignore[no-untyped-def]
                     if extra[at] == NO_VARIABLE:
                         deadline = max(deadline, limit)
                         limit = FAR
+                        continue
+                    if extra[at] == OWN_START:
+                        limit = min(limit, found[x, 1] + extra[at + 1])
                         continue
                     event = latest(nodes, m, extra[at])
                     if event >= 0:

@@ -90,7 +90,7 @@ class Test:
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """A match may wait until `window` after its event of a variable."""
+    """A match may wait until `window` after its event of a variable, or after OWN_START."""
 
     variable: int
     window: int
@@ -122,8 +122,10 @@ class Follow:
 class Repeat:
     """All runs of immediate successors; a run is at most `most` long if that is given.
 
-    One that `keeps_totals` makes one node of a run, where its operand is a leaf with totals. What
-    it finds has a rank where it `ranks` it: for operators that look for the earliest of runs.
+    Runs are let go as the matches of Follow are. Where elements are runs themselves, the same
+    events may make several runs, and `may_repeat` says so: each is found once. One that
+    `keeps_totals` makes one node of a run, where its operand is a leaf with totals. What it finds
+    has a rank where it `ranks` it: for operators that look for the earliest of runs.
     """
 
     operand: int
@@ -134,6 +136,8 @@ class Repeat:
     second_key: Condition
     may_be_unordered: bool
     is_capped: bool
+    deadlines: tuple[tuple[Deadline, ...], ...] = ()
+    may_repeat: bool = False
     keeps_totals: bool = False
     ranks: bool = False
 
@@ -219,10 +223,10 @@ The operators that use this one are users[row[USERS]] to users[next row[USERS]].
 queue's number in the place of a second operand.
 """
 
-UNORDERED, CAPPED, REPORTS, ROOT, TOTALS, RANKED, GIVEN = 1, 2, 4, 8, 16, 32, 64
+UNORDERED, CAPPED, REPORTS, ROOT, TOTALS, RANKED, GIVEN, REPEATED = 1, 2, 4, 8, 16, 32, 64, 128
 
-NO_VARIABLE = -1
-"""In place of a variable: the end of a group of deadlines."""
+NO_VARIABLE, OWN_START = -1, -2
+"""In place of a variable: the end of a group of deadlines, the start of the whole match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,14 +323,8 @@ class _TableBuilder:
                     TEST: number(operator.condition),
                 }
             case Follow():
-                waits = [
-                    n
-                    for group in operator.deadlines
-                    for each in (*group, Deadline(NO_VARIABLE, 0))
-                    for n in (each.variable, each.window)
-                ]
                 cells = {KIND: FOLLOW, FIRST: operator.first, SECOND: operator.second}
-                return cells | self._more(waits) | self._waits(operator) | {SHIFT: operator.shift}
+                return cells | self._waits(operator) | {SHIFT: operator.shift}
             case Repeat():
                 cells = {KIND: REPEAT, FIRST: operator.operand, SECOND: operator.operand}
                 return cells | {STARTS: number(operator.start)} | self._waits(operator)
@@ -353,9 +351,16 @@ class _TableBuilder:
         flags = UNORDERED if operator.may_be_unordered else 0
         if isinstance(operator, Repeat):
             flags |= CAPPED if operator.is_capped else 0
+            flags |= REPEATED if operator.may_repeat else 0
             flags |= TOTALS if operator.keeps_totals else 0
             flags |= RANKED if operator.ranks else 0
-        return {
+        until = [
+            n
+            for group in operator.deadlines
+            for each in (*group, Deadline(NO_VARIABLE, 0))
+            for n in (each.variable, each.window)
+        ]
+        return self._more(until) | {
             SKIP: self._number(operator.skip),
             TEST: self._number(operator.test),
             FLAGS: flags,

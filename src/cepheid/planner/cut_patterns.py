@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from cepheid.algebra.pattern import Atom, Except, Pattern, Timer, Within, operands, walk
+from cepheid.algebra.pattern import Atom, Except, Pattern, Timer, operands, walk
 from cepheid.planner.canonical_succession import CanonicalForms
-from cepheid.planner.succession_layout import operands_below
+from cepheid.planner.succession_layout import ALONE, Above, operands_below
 
 
 def may_be_cut(part: Pattern) -> bool:
@@ -37,14 +37,14 @@ def uses(
     pattern: Pattern,
     forms: CanonicalForms,
     texts: Collection[str],
-    above: tuple[Within, ...] = (),
-) -> Iterator[tuple[Pattern, tuple[Within, ...]]]:
-    """The largest parts of a pattern that have one of the texts, with the windows above each."""
+    above: Above = ALONE,
+) -> Iterator[tuple[Pattern, Above]]:
+    """The largest parts of a pattern that have one of the texts, and what is above each."""
     if forms.of(pattern).text in texts:
         yield pattern, above
         return
-    for node, windows in operands_below(pattern, above):
-        yield from uses(node, forms, texts, windows)
+    for node, passed in operands_below(pattern, above):
+        yield from uses(node, forms, texts, passed)
 
 
 def atoms_left(pattern: Pattern, forms: CanonicalForms, texts: Collection[str]) -> Iterator[Atom]:

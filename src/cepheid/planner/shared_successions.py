@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cepheid.algebra.expression import Expression, ScalarType
-from cepheid.algebra.pattern import Atom, Except, Pattern, Union, Within, walk
+from cepheid.algebra.pattern import Atom, Except, Pattern, Union, walk
 from cepheid.kernels.succession_shape import (
     Given,
     Leaf,
@@ -29,7 +29,7 @@ from cepheid.planner.cut_patterns import uses
 from cepheid.planner.dispatch import Dispatcher
 from cepheid.planner.pattern_label import label_of
 from cepheid.planner.prepare import Prepared
-from cepheid.planner.succession_layout import OperatorBuilder, SuccessionLayout
+from cepheid.planner.succession_layout import ALONE, Above, OperatorBuilder, SuccessionLayout
 from cepheid.planner.succession_plan import SuccessionPlan, shared_key
 
 
@@ -206,7 +206,7 @@ class _Graph(OperatorBuilder):
             dispatcher=dispatcher,
         )
 
-    def operator(self, node: Pattern, above: tuple[Within, ...] = ()) -> int:
+    def operator(self, node: Pattern, above: Above = ALONE) -> int:
         text = self._forms.of(node).text
         if text not in self._wanted:
             return super().operator(node, above)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from cepheid.algebra.expression import (
@@ -27,6 +27,7 @@ from cepheid.algebra.pattern import (
     operands,
 )
 from cepheid.kernels.succession_shape import (
+    OWN_START,
     Condition,
     Deadline,
     Delay,
@@ -50,6 +51,21 @@ from cepheid.planner.succession_plan import (
     length_of,
     longest_delay,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Above:
+    """What the operators above a part ask of its matches.
+
+    They must pass `windows`, and may last no longer than `span` from start to end, delays counted.
+    """
+
+    windows: tuple[Within, ...] = ()
+    span: int | None = None
+
+
+ALONE = Above()
+"""Nothing stands above the whole pattern, and nothing limits what may only raise an exception."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,20 +146,20 @@ class OperatorBuilder(ABC):
         of = self.conditions
         return tuple((name, of.type_of(name)) for name in (*of.whole, *of.real))
 
-    def operator(self, node: Pattern, above: tuple[Within, ...] = ()) -> int:
-        """The number of the operator for a node; `above` are the windows its matches must pass."""
+    def operator(self, node: Pattern, above: Above = ALONE) -> int:
+        """The number of the operator for a node; `above` is what its matches must pass."""
         known = self.known(node)
         operands = [self.operator(*each) for each in operands_below(node, above)]
         if known is None:
             return self.add(node, self._made(node, operands, above))
         found = self.operators[known]
-        if isinstance(node, Next) and isinstance(found, Follow):
+        if isinstance(node, Next | Plus) and isinstance(found, Follow | Repeat):
             # Whoever else uses it may have to wait longer.
             waits = _looser(found.deadlines, self._deadlines(node, above))
             self.operators[known] = replace(found, deadlines=waits)
         return known
 
-    def _made(self, node: Pattern, operands: list[int], above: tuple[Within, ...]) -> Operator:
+    def _made(self, node: Pattern, operands: list[int], above: Above) -> Operator:
         match node:
             case Atom():
                 (variable,) = self.numbers(node).values()
@@ -159,7 +175,7 @@ class OperatorBuilder(ABC):
             case Next():
                 return self._follow(node, operands, above)
             case Plus():
-                return self._repeat(node, operands)
+                return self._repeat(node, operands, above)
             case Except():
                 return self._exclude(node, operands)
             case Timer():
@@ -181,7 +197,7 @@ class OperatorBuilder(ABC):
             renamings.append(() if same else tuple(numbers[name] for name in by_number))
         return Merge(tuple(operands), tuple(renamings))
 
-    def _follow(self, node: Next, operands: list[int], above: tuple[Within, ...]) -> Follow:
+    def _follow(self, node: Next, operands: list[int], above: Above) -> Follow:
         first, second = operands
         bound, coming = self.numbers(node), self.numbers(node.second)
         (shift,) = {bound[name] - number for name, number in coming.items()}
@@ -198,24 +214,15 @@ class OperatorBuilder(ABC):
             shift,
         )
 
-    def _deadlines(self, node: Next, above: tuple[Within, ...]) -> tuple[tuple[Deadline, ...], ...]:
-        """How long an instance may wait: until a window it must pass can no longer hold.
-
-        That is when the other end of the window is still to come, so not for an event in the middle
-        of what comes next: it may lie far before the end of that. What a timer delays comes later
-        than its last event.
-        """
-        numbers, coming = self.numbers(node.first), bound_variables(node.second)
-        lag = longest_delay(node.second)
-        found = []
-        for within in above:
-            for one, other in ((within.first, within.second), (within.second, within.first)):
-                is_ahead = other not in coming or other == last_variable(node.second)
-                if one is not None and one in numbers and other not in numbers and is_ahead:
-                    found.append(Deadline(numbers[one], length_of(within) + lag))
+    def _deadlines(self, node: Next | Plus, above: Above) -> tuple[tuple[Deadline, ...], ...]:
+        """How long an instance may wait: until it can no longer pass what is above."""
+        found = [] if above.span is None else [Deadline(OWN_START, above.span)]
+        if isinstance(node, Next):
+            numbers = self.numbers(node.first)
+            found += [Deadline(numbers[name], limit) for name, limit in _ahead(node, above)]
         return (tuple(dict.fromkeys(found)),) if found else ()
 
-    def _repeat(self, node: Plus, operands: list[int]) -> Repeat:
+    def _repeat(self, node: Plus, operands: list[int], above: Above) -> Repeat:
         numbers = self.numbers(node.pattern)
         pairs = equalities(node)
         if node.most is not None:
@@ -230,6 +237,8 @@ class OperatorBuilder(ABC):
             self.conditions.key(pairs, numbers, of_bound=False),
             not isinstance(self.operators[operands[0]], Leaf),
             node.most is not None,
+            self._deadlines(node, above),
+            _is_iteration(node.pattern),
         )
 
     def _exclude(self, node: Except, operands: list[int]) -> Exclude:
@@ -247,23 +256,61 @@ class OperatorBuilder(ABC):
         )
 
 
-def operands_below(
-    node: Pattern, above: tuple[Within, ...]
-) -> tuple[tuple[Pattern, tuple[Within, ...]], ...]:
-    """The operands of a node, with the windows that their matches must pass."""
+def operands_below(node: Pattern, above: Above) -> tuple[tuple[Pattern, Above], ...]:
+    """The operands of a node, with what their matches must pass.
+
+    No part of a match lasts longer than the match. What follows an event begins after that event
+    ends, so a window from there to its own end, or beyond, limits how long it lasts. Without those
+    that last too long a later successor may be chosen, but that ends no earlier, and does not pass
+    the window either (as in the optimiser's bound_next_by_window).
+    """
     match node:
         case Atom():
             return ()
         case Within():
-            return ((node.pattern, (*above, node)),)
+            return ((node.pattern, replace(above, windows=(*above.windows, node))),)
         case Next():
-            return ((node.first, above), (node.second, ()))
+            limits = [limit - 1 for _, limit in _ahead(node, above)]
+            limits += [] if above.span is None else [above.span]
+            return ((node.first, above), (node.second, Above((), min(limits, default=None))))
         case Except():
-            return ((node.pattern, above), (node.negated, ()))
+            return ((node.pattern, above), (node.negated, ALONE))
         case Plus():
-            return ((node.pattern, ()),)
+            return ((node.pattern, Above((), above.span)),)
         case _:
             return tuple((each, above) for each in operands(node))
+
+
+def _ahead(node: Next, above: Above) -> Iterator[tuple[str, int]]:
+    """Variables of what is bound, each with the time after which a window can no longer hold.
+
+    That is where the other end of the window is still to come, so not an event in the middle of
+    what comes next: it may lie far before the end of that. What a timer delays comes later than its
+    last event.
+    """
+    bound, coming = bound_variables(node.first), bound_variables(node.second)
+    lag = longest_delay(node.second)
+    for within in above.windows:
+        for one, other in ((within.first, within.second), (within.second, within.first)):
+            is_ahead = other not in coming or other == last_variable(node.second)
+            if one is not None and one in bound and other not in bound and is_ahead:
+                yield one, length_of(within) + lag
+
+
+def _is_iteration(node: Pattern) -> bool:
+    """Whether a match may be a run: then two of them, one after the other, may be a run as well.
+
+    Variables tell apart all else that is repeated: `(A+; B)+` has one B in each element.
+    """
+    match node:
+        case Plus():
+            return True
+        case Next():
+            return False
+        case Except():
+            return _is_iteration(node.pattern)
+        case _:
+            return any(map(_is_iteration, operands(node)))
 
 
 def _looser(

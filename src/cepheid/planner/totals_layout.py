@@ -11,7 +11,7 @@ from cepheid.kernels.match_nodes import FACTS
 from cepheid.kernels.succession_shape import Leaf, Repeat, SuccessionShape, Totals
 from cepheid.planner.run_totals import Measure
 from cepheid.planner.running_totals import KeptRun, RunningTotals
-from cepheid.planner.succession_layout import OneQuery, SuccessionLayout
+from cepheid.planner.succession_layout import Above, OneQuery, SuccessionLayout
 from cepheid.planner.succession_plan import SuccessionPlan
 
 
@@ -59,8 +59,8 @@ class _WithTotals(OneQuery):
         shape = SuccessionShape(tuple(operators), layout.shape.roots)
         return replace(layout, shape=shape, kept_runs=frozenset(kept), measures=measures)
 
-    def _repeat(self, node: Plus, operands: list[int]) -> Repeat:
-        made = super()._repeat(node, operands)
+    def _repeat(self, node: Plus, operands: list[int], above: Above) -> Repeat:
+        made = super()._repeat(node, operands, above)
         run = self._totals.of(node.pattern.variable) if isinstance(node.pattern, Atom) else None
         if run is None:
             return made
