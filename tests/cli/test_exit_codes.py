@@ -43,6 +43,10 @@ QUERY = EXAMPLES / "overdose" / "query.sase"
         (["run", QUERY, "-e", EVENTS, "--lateness", "soon"], ["error[bad-duration]"]),
         (["run", QUERY, "-e", EVENTS, "--tie", "coin"], ["error[bad-tie]"]),
         (["run", QUERY, "-e", EVENTS, "--types", QUERY], ["error[bad-types-file]"]),
+        (["check", "-q", "EVENT A x WHERE x.k = '\udcff'"], ["error[broken-character]", "U+DCFF"]),
+        (["check", "-q", "register sink q as file 'a\0.csv' QUERY q SELECT * FROM A"],
+         ["error[unknown-format]"]),
+        (["check", "-q", "\u200bEVENT A x"], ["error[unknown-language]", "zero width space"]),
         (["run", QUERY, "-e", EVENTS, "--language", "sql"], ["error[unknown-language]"]),
         (["run", QUERY, "-e", EVENTS, "--query", "q7"], ["error[unknown-query]"]),
         (["run", QUERY, "-e", EVENTS, "--limit", "-1"], ["--limit"]),
@@ -102,7 +106,12 @@ def test_broken_json_lines_are_refused(text, told, cepheid_command, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "content"),
-    [("a.csv", b"type,ts\nA,1\nA,1,2,3\n"), ("a.parquet", b"PAR1 but broken"), ("a.csv", b"")],
+    [
+        ("a.csv", b"type,ts\nA,1\nA,1,2,3\n"),
+        ("a.parquet", b"PAR1 but broken"),
+        ("a.csv", b""),
+        ("a.csv", b"ty\xfbpe,ts\nA,1\n"),
+    ],
 )
 def test_broken_files_are_refused(name, content, cepheid_command, tmp_path):
     path = tmp_path / name
@@ -128,10 +137,22 @@ def test_our_mistake_exits_with_2_and_says_how_to_report(cepheid_command, monkey
     assert "Traceback" in with_trace.stderr
 
 
+def test_a_query_of_a_windows_editor_is_read(cepheid_command, tmp_path):
+    query = tmp_path / "query.sase"
+    query.write_bytes("\ufeffEVENT A x\r\nWHERE x.k = = 1".encode())
+    result = cepheid_command("check", query)
+    assert "2 | WHERE x.k = = 1\n  |             ^ expected a value" in result.stderr
+    query.write_bytes("\ufeffEVENT A x".encode())
+    assert cepheid_command("check", query).exit_code == 0
+    assert cepheid_command("check", "-", stdin="\ufeffEVENT A x").exit_code == 0
+    assert cepheid_command("check", "-q", "\ufeffEVENT A x").exit_code == 0
+
+
 def test_internal_errors_are_ours():
     assert failures.exit_code_of(InternalError.of("bug", "a bug")) == 2
     assert failures.exit_code_of(QueryError.of("typo", "a typo")) == 1
     assert failures.exit_code_of(FileNotFoundError()) == 1
+    assert failures.exit_code_of(UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid")) == 1
     assert failures.exit_code_of(KeyError()) == 2
 
 

@@ -60,6 +60,17 @@ def test_the_console_shows_what_the_command_does(capsys: pytest.CaptureFixture[s
     assert "2 matches" in shown
 
 
+def test_the_console_shows_brackets_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    events = [{"type": "[/x]", "ts": 1, "k": r"\[bold]z"}, {"type": "B", "ts": 2, "k": "[red]"}]
+    text = "register sink pairs as console QUERY pairs SELECT * FROM `[/x]` a; B b"
+    cepheid.deliver(events, f"{text} WHERE a.k != b.k")
+    shown = capsys.readouterr().out
+    for each in ("[/x]", r"\[bold]z", "[red]"):
+        assert each in shown
+    cepheid.deliver(events, text.replace("*", "a.k AS `[/k]`"))
+    assert "[/k]" in capsys.readouterr().out
+
+
 def test_the_console_shows_runs(capsys: pytest.CaptureFixture[str]) -> None:
     runs = "register sink runs as console QUERY runs SELECT * FROM A R+; B"
     cepheid.deliver([{"type": "A", "ts": ts} for ts in range(6)] + [{"type": "B", "ts": 9}], runs)
@@ -139,6 +150,8 @@ def test_nothing_is_left_of_a_delivery_that_fails() -> None:
         (pairs("as file 'm.txt'"), {}, "unknown-format"),
         (pairs("as file '-'"), {}, "unknown-format"),
         (pairs("as file '.'"), {}, "unknown-format"),
+        (pairs("as file ''"), {}, "unknown-format"),
+        (pairs("as file 'a\0b.csv'"), {}, "unknown-format"),
         (
             "register sink b as file './m.csv' QUERY b SELECT * FROM B " + pairs("as file 'm.csv'"),
             {},

@@ -208,14 +208,16 @@ def read_query(file: Path | None, text: str | None) -> tuple[str, str]:
     if text is not None:
         return text, "query"
     assert file is not None
-    if str(file) == "-":
-        return sys.stdin.read(), "standard input"
+    is_piped = str(file) == "-"
+    content = sys.stdin.buffer.read() if is_piped else file.read_bytes()
+    name = "standard input" if is_piped else str(file)
     try:
-        return file.read_text("utf-8"), str(file)
+        # Windows' editors begin a file with a mark of its byte order, and end lines with two signs.
+        return content.decode("utf-8-sig").replace("\r\n", "\n"), name
     except UnicodeDecodeError:
         raise OptionError.of(
             "query-not-text",
-            f"`{file}` is not a text in UTF-8",
+            f"`{name}` is not a text in UTF-8",
             help="the query's file comes first, the events go with --events",
         ) from None
 

@@ -25,6 +25,7 @@ from cepheid.hosts.text_formats import (
 from cepheid.model.errors import DataError
 
 _LARGEST_BLOCK = 64 << 20
+_CANNOT_READ = (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError)
 _ROWS = 1 << 16
 
 _TIME = re.compile(f"{ISO_TIME}(?P<zone>{ZONE})?")
@@ -64,7 +65,7 @@ def open_reader(
                 return _CsvReader(file, text_column, like)
             case _:
                 return _JsonReader(file, text_column, like)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
+    except _CANNOT_READ as problem:
         if kind == "parquet":
             raise _unreadable(file, kind, problem) from None
         raise TypesChanged from None
@@ -81,7 +82,7 @@ def read_whole(file: Path, kind: str, text_column: str) -> pa.Table:
                 return _whole_csv(file, text_column)
             case _:
                 return _whole_json(file, text_column)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
+    except _CANNOT_READ as problem:
         raise _unreadable(file, kind, problem) from None
 
 

@@ -37,7 +37,7 @@ _FROM_WORKER = re.compile(
 
 def exit_code_of(problem: BaseException) -> int:
     """1 for what the user can mend: query, events, options, files, machine; 2 for our bugs."""
-    if isinstance(problem, CepheidError | OSError):
+    if isinstance(problem, CepheidError | OSError | UnicodeError):
         return OUR_ERROR if isinstance(problem, InternalError) else USERS_ERROR
     told = _told_by_worker(problem)
     return OUR_ERROR if told is None or told["kind"] == InternalError.__name__ else USERS_ERROR
@@ -52,6 +52,8 @@ def report(problem: BaseException, *, debug: bool = False) -> None:
     elif isinstance(problem, OSError):
         text = f"error[file]: {problem.strerror or problem}"
         text += f": {problem.filename}" if problem.filename else ""
+    elif isinstance(problem, UnicodeError):
+        text = f"error[not-utf-8]: events, names and values must be UTF-8: {problem}"
     elif (told := _told_by_worker(problem)) is not None:
         text = told["told"].rstrip()
     else:

@@ -20,8 +20,8 @@ import pyarrow.csv
 from cepheid.delivery.nested_columns import flat_table, plain_table
 from cepheid.hosts.plain_types import python_rows
 from cepheid.model.errors import OptionError
+from cepheid.model.match_formats import SUFFIXES
 
-SUFFIXES = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 FORMATS = ("parquet", "csv", "jsonl")
 
 

@@ -1,4 +1,7 @@
-"""Matches for people: a table in the terminal, each event as `id@time` and what matters of it."""
+"""Matches for people: a table in the terminal, each event as `id@time` and what matters of it.
+
+Names and values are shown as `Text`, in which brackets are brackets and no markup.
+"""
 
 from __future__ import annotations
 
@@ -129,11 +132,13 @@ def _events_table(rows: list[dict[str, Any]], variables: list[str], shown: Shown
     keys = [key for key in shown.keys if all(_same(row, variables, key) for row in rows)]
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
     for key in keys:
-        table.add_column(key, style="bold")
+        table.add_column(Text(key), style="bold")
     for number, variable in enumerate(variables):
         kinds = {event.get(shown.type) for row in rows for event in _events(row, variable)}
-        kind = f"\n[dim]{kinds.pop()}[/dim]" if len(kinds) == 1 else ""
-        table.add_column(f"{variable}{kind}", style=_COLOURS[number % len(_COLOURS)])
+        header = Text(variable)
+        if len(kinds) == 1:
+            header.append(f"\n{kinds.pop()}", style="dim")
+        table.add_column(header, style=_COLOURS[number % len(_COLOURS)])
     has_length = any(row["start"] != row["end"] for row in rows)
     if has_length:
         table.add_column("length", justify="right", style="dim")
@@ -143,7 +148,7 @@ def _events_table(rows: list[dict[str, Any]], variables: list[str], shown: Shown
         cells += [_cell(_events(row, variable), form, shown, others) for variable in variables]
         if has_length:
             cells.append(scale.duration(scale.number(row["end"]) - scale.number(row["start"])))
-        table.add_row(*cells)
+        table.add_row(*map(Text, cells))
     return table
 
 
@@ -153,9 +158,9 @@ def _values_table(matches: pa.Table, rows: list[dict[str, Any]]) -> Table:
     names = [name for name in matches.column_names if name not in ("match_id", "query")]
     for name in names:
         number = pa.types.is_integer(matches.schema.field(name).type)
-        table.add_column(name, justify="right" if number else "left")
+        table.add_column(Text(name), justify="right" if number else "left")
     for row in rows:
-        table.add_row(*(_value(row[name]) for name in names))
+        table.add_row(*(Text(_value(row[name])) for name in names))
     return table
 
 
@@ -246,4 +251,4 @@ def _value(value: Any) -> str:
         return f"{value:g}"
     if isinstance(value, datetime):
         return value.isoformat(sep=" ", timespec="auto").replace("+00:00", "Z")
-    return str(value).replace("[", r"\[")
+    return str(value)

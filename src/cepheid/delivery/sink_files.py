@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from cepheid.delivery.match_files import SUFFIXES
 from cepheid.model.catalogue import Sink
 from cepheid.model.diagnostics import Diagnostic, SourceText
 from cepheid.model.errors import OptionError, QueryError
+from cepheid.model.match_formats import SUFFIXES, format_of_name
 
 
 def sink_file(sink: Sink, text: SourceText) -> tuple[Path, str]:
     """The file of a sink, relative to the working folder, and the format that its name tells."""
     assert sink.path is not None
-    path = Path(sink.path)
-    kind = SUFFIXES.get(path.suffix.lower()) if path.suffix else "parquet"
-    if kind is None or not path.name or sink.path == "-":
+    kind = format_of_name(sink.path)
+    if kind is None:
         raise QueryError(
             Diagnostic(
                 "unknown-format",
@@ -27,7 +26,7 @@ def sink_file(sink: Sink, text: SourceText) -> tuple[Path, str]:
                 source=text,
             )
         )
-    return path, kind
+    return Path(sink.path), kind
 
 
 def refuse_overwriting(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from cepheid.model.diagnostics import Diagnostic, SourceText, Span
+from cepheid.model.diagnostics import Diagnostic, SourceText, Span, unseen_character
 from cepheid.model.errors import LimitExceeded, QueryError
 
 LARGEST_TEXT = 64 * 1024
@@ -19,6 +19,7 @@ MOST_CONDITIONS = 128
 MOST_COMPARISONS = 10_000
 """Comparisons that the short forms of one query may stand for."""
 
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 # Text in which brackets mean nothing, each kind first as it should be and then left open.
 _LEXEME = re.compile(
     r"""
@@ -42,6 +43,7 @@ _CLOSING = {"'": "'", '"': '"', "‘": "’", "’": "’", "‚": "’", "‛":
 def check_text(source: SourceText) -> None:
     """Refuse a text that is too long, nested too deeply, or has an open quote or comment."""
     _check_size(source)
+    _check_characters(source)
     depth = 0
     components = {0: 0}  # by the depth of the sequence they belong to
     for lexeme in _LEXEME.finditer(source.text):
@@ -71,6 +73,22 @@ def _check_size(source: SourceText) -> None:
             "text-too-large",
             f"the text has {size:,} bytes; at most {LARGEST_TEXT:,} are allowed",
             help="put the queries in several texts",
+        )
+
+
+def _check_characters(source: SourceText) -> None:
+    """Refuse surrogates: bytes that were no UTF-8 leave them behind, and nothing can write them."""
+    half = _HALF_CHARACTER.search(source.text)
+    if half is not None:
+        raise QueryError(
+            Diagnostic(
+                "broken-character",
+                f"the text holds {unseen_character(half.group())}",
+                Span(*half.span()),
+                "not a whole character",
+                help="save the text in UTF-8, or write the character anew",
+                source=source,
+            )
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from cepheid.algebra.query import Program
 from cepheid.languages.findings import Report
 from cepheid.model.catalogue import Catalogue
-from cepheid.model.diagnostics import Diagnostic, SourceText, Span, did_you_mean
+from cepheid.model.diagnostics import Diagnostic, SourceText, Span, did_you_mean, unseen_character
 from cepheid.model.errors import OptionError, QueryError
 from cepheid.model.options import Options
 
@@ -61,7 +61,7 @@ LANGUAGES = {
     )
 }
 
-_SKIPPED = re.compile(r"(?:\s+|/\*.*?\*/|--[^\n]*)*", re.DOTALL)
+_SKIPPED = re.compile(r"(?:[\s\ufeff]+|/\*.*?\*/|--[^\n]*)*", re.DOTALL)
 _LABEL = re.compile(r"[^\W\d][\w-]*\s*:")
 _WORD = re.compile(r"[^\W\d]\w*")
 _NAME = re.compile(r"[^\W\d][\w-]*|`[^`\n]+`")
@@ -93,12 +93,13 @@ def detect_language(text: str | SourceText) -> str:
     words = {each for language in LANGUAGES.values() for each in language.first_words}
     if start >= len(source.text):
         raise QueryError.of("empty-query", "the text holds no query", help=_BEGINNINGS)
+    unseen = unseen_character(source.text[start])
     raise QueryError(
         Diagnostic(
             "unknown-language",
             "the text begins like no language that is known",
             Span(start, word.end() if word else start + 1),
-            "not a first word of any language",
+            "not a first word of any language" if unseen is None else f"this is {unseen}",
             help=did_you_mean(first, words) or _BEGINNINGS,
             source=source,
         )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from lark import Token
 
-from cepheid.model.diagnostics import Diagnostic, SourceText, Span
+from cepheid.model.diagnostics import Diagnostic, SourceText, Span, unseen_character
 from cepheid.model.errors import QueryError
 
 _FOUND = re.compile(r"\w+|\.\.\.|&&|\|\||[=!<>]=|<>|=[<>]|--|\S", re.DOTALL)
@@ -46,15 +46,17 @@ def error_at(
     `position` is None at the end of the text; `help_for` gets what stands there, if anything does.
     """
     found = None if position is None else _FOUND.match(source.text, position)
+    help = help_for(found)
     if found is None:
         end = tokens[-1].end_pos if tokens and tokens[-1].end_pos else len(source.text)
         message, span = "the text ends too early", Span(end, end)
     else:
-        message, span = f"unexpected `{found.group()}`", Span(*found.span())
+        unseen = unseen_character(found.group())
+        message, span = f"unexpected {unseen or f'`{found.group()}`'}", Span(*found.span())
+        if unseen is not None:
+            help = "delete this character, which can't be seen"
     label = f"expected {expected}"
-    return QueryError(
-        Diagnostic("syntax", message, span, label, help=help_for(found), source=source)
-    )
+    return QueryError(Diagnostic("syntax", message, span, label, help=help, source=source))
 
 
 def is_after_attribute(tokens: Sequence[Token]) -> bool:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 _WIDEST_LINE = 160
+_UNSEEN = {"Cc": "control character", "Cf": "format character", "Cs": "half of a character"}
+"""Categories of characters that a terminal does not show, and what those without a name are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +98,29 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     return f"did you mean `{folded[near[0]]}`?" if near else None
 
 
+def unseen_character(text: str) -> str | None:
+    """What to call a character that nobody can see; None for any other text.
+
+    >>> unseen_character("\u200b"), unseen_character("\0"), unseen_character("x")
+    ('U+200B (zero width space)', 'U+0000 (control character)', None)
+    """
+    kind = _UNSEEN.get(unicodedata.category(text)) if len(text) == 1 else None
+    return kind and f"U+{ord(text):04X} ({unicodedata.name(text, kind).lower()})"
+
+
+def _seen(line: str) -> str:
+    """A line with a mark for each character that a terminal would not show."""
+    shown = line.removesuffix("\r").replace("\t", " ")
+    return "".join("\ufffd" if unseen_character(each) else each for each in shown)
+
+
 def _width(text: str) -> int:
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def _excerpt(source: SourceText, span: Span, label: str) -> Sequence[str]:
     line_number, column = source.locate(span.start)
-    line = source.line(line_number).replace("\t", " ")
+    line = _seen(source.line(line_number))
     begin = column - 1
     end = max(begin + 1, min(len(line), begin + (span.end - span.start)))
     shift = max(0, begin - _WIDEST_LINE // 2) if len(line) > _WIDEST_LINE else 0

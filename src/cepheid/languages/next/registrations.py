@@ -20,9 +20,10 @@ from cepheid.languages.next.syntax import (
     SourceRegistration,
 )
 from cepheid.languages.references import enumerate_names
-from cepheid.languages.terms import Name
+from cepheid.languages.terms import Name, String
 from cepheid.model.catalogue import TYPE_NAMES, AttributeType, Catalogue, Sink, SinkKind, Source
 from cepheid.model.diagnostics import Span, did_you_mean
+from cepheid.model.match_formats import SUFFIXES, format_of_name
 
 _KINDS = {kind.value: kind for kind in SinkKind}
 
@@ -212,6 +213,19 @@ def _sink(sink: SinkRegistration, findings: Findings) -> Sink:
             if sink.path is None
             else "write file before the path, or leave it out",
         )
+    elif sink.path is not None:
+        _check_format(sink.name, sink.path, findings)
     fields = None if sink.fields is None else tuple(_schema(sink.fields, findings).items())
     path = None if sink.path is None else sink.path.value
     return Sink(sink.name.text, kind or SinkKind.TABLE, path, fields, (sink.path or sink.name).span)
+
+
+def _check_format(name: Name, path: String, findings: Findings) -> None:
+    if format_of_name(path.value) is None:
+        findings.error(
+            "unknown-format",
+            f"the sink `{name.text}` writes to `{path.value}`, whose name tells no format",
+            path.span,
+            "not a file of matches",
+            help=f"end it in {', '.join(SUFFIXES)}; a name without an ending is a folder",
+        )
