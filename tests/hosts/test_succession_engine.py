@@ -182,3 +182,12 @@ def test_statistics_from_a_file_travel_as_values(tmp_path: Path) -> None:
     path.unlink()
     travelled = pickle.loads(pickle.dumps(options))
     assert costs_of(travelled) is not None
+
+
+def test_runs_that_double_are_refused_before_memory_is_full() -> None:
+    """Two events at once double the runs: 20 pairs would be a million at the last of them."""
+    detector = cepheid.Detector("SELECT * FROM A a+", limits={"live_events": 5_000})
+    rows = [{"type": "A", "ts": number // 2} for number in range(40)]
+    with pytest.raises(LimitExceeded) as refused:
+        detector.feed(rows)
+    assert refused.value.code == "too-many-instances"

@@ -24,7 +24,7 @@ from cepheid.hosts.live_facts import LiveFacts
 from cepheid.hosts.matches import Piece
 from cepheid.hosts.set_aside import event_starts, event_times
 from cepheid.hosts.store import View, tidy
-from cepheid.kernels.succession import Constants, Events, Succession, Touches
+from cepheid.kernels.succession import Constants, Events, Succession, TooManyInstances, Touches
 from cepheid.planner.chains import Chains
 from cepheid.planner.succession_layout import SuccessionLayout
 from cepheid.planner.succession_plan import shared_key
@@ -135,7 +135,7 @@ class LiveSuccessions(LiveEvents):
         layout = self._laid_out()
         self._layout = layout
         self._columns = EventColumns(layout, self.options, self._first_events)
-        self._succession = Succession(layout.shape)
+        self._succession = Succession(layout.shape, self.options.limits.live_events)
         self._looked_at = 0
         self._compact_at = _WORTH_COMPACTING
         self._key = self._key_column(layout)
@@ -230,9 +230,11 @@ class LiveSuccessions(LiveEvents):
                 later = delays if delays.any() else None
                 pieces.extend(self._found(Chains(ends, rows, later), roots, view))
 
-        self._succession.run(
-            self._events(), ordinals, until, self._constants, deliver, self._touches(ordinals)
-        )
+        touches = self._touches(ordinals)
+        try:
+            self._succession.run(self._events(), ordinals, until, self._constants, deliver, touches)
+        except TooManyInstances as problem:
+            raise too_many_instances(problem.instances) from None
         if self._succession.instances > self.options.limits.live_events:
             raise too_many_instances(self._succession.instances)
         return pieces

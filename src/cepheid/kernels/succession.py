@@ -109,11 +109,21 @@ Last comes how long after its last event each match ends. They are copies of the
 """
 
 
-class Succession:
-    """Instances of all operators of a graph."""
+class TooManyInstances(Exception):
+    """More partial matches than allowed, or than there is memory for, would wait."""
 
-    def __init__(self, shape: SuccessionShape) -> None:
+    def __init__(self, instances: int) -> None:
+        """So many."""
+        super().__init__(f"{instances} partial matches")
+        self.instances = instances
+
+
+class Succession:
+    """Instances of all operators of a graph, at most `most` of them."""
+
+    def __init__(self, shape: SuccessionShape, most: int = FAR) -> None:
         """No instances yet; compiles or loads the conditions."""
+        self._most = most
         self._table = table(shape)
         source = condition_source(self._table.conditions)
         self._condition: Callable[..., Any] = load(source, _CALLED).condition
@@ -227,8 +237,22 @@ class Succession:
                 return
 
     def _make_room(self) -> None:
-        """Give the kernel what it stopped for."""
+        """Give the kernel what it stopped for.
+
+        Simultaneous events can double the runs that wait with each set: what a set asks for is
+        looked at before it is there, so that a limit is met before memory is full.
+        """
         needed = self._control[NEEDED : NEEDED + ARRAYS]
+        instances = int(max(needed[OF_WAITING], needed[OF_FOUND]))
+        if instances > self._most:
+            raise TooManyInstances(instances)
+        try:
+            self._widen(needed)
+        except MemoryError:
+            raise TooManyInstances(instances) from None
+        needed[:] = 0
+
+    def _widen(self, needed: np.ndarray) -> None:
         self._nodes = wider(self._nodes, needed[OF_NODES])
         self._found = wider(self._found, needed[OF_FOUND])
         self._waiting = wider(self._waiting, needed[OF_WAITING])
@@ -237,7 +261,6 @@ class Succession:
         self._out_ends = wider(self._out_ends, needed[OF_ENDS])
         if needed[OF_LISTS] > len(self._lists) or self.instances > 2 * len(self._lists):
             self._lists = more_lists(self._waiting, self._lists)
-        needed[:] = 0
 
     def _with_calls(self, constants: Constants) -> np.ndarray:
         """The constants behind what the conditions are told by (succession_source)."""
