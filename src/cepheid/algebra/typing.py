@@ -27,6 +27,7 @@ from cepheid.algebra.expression import (
     Previous,
     ScalarType,
     rebuild,
+    walk,
 )
 from cepheid.model.diagnostics import Diagnostic, SourceText
 from cepheid.model.errors import QueryError
@@ -81,6 +82,33 @@ def check_predicate(
     inference.condition(predicate)
     if inference.mismatches:
         raise QueryError(inference.mismatches)
+
+
+def decide(
+    predicate: Expression, attribute_types: AttributeTypes, source: SourceText | None = None
+) -> tuple[Expression, tuple[Diagnostic, ...]]:
+    """A predicate in which atoms of types that never fit are false, and what is to tell of them.
+
+    NEXT's rule: an operator that is not defined for its types makes the atom false, and NOT of it
+    true (SPEC A1.3). What looks back with PREV or ALL and finds nothing is no test at all.
+    """
+    match predicate:
+        case And(operands) | Or(operands):
+            parts = [decide(each, attribute_types, source) for each in operands]
+            told = tuple(problem for _, problems in parts for problem in problems)
+            return replace(predicate, operands=tuple(part for part, _ in parts)), told
+        case Not(operand):
+            part, told = decide(operand, attribute_types, source)
+            return replace(predicate, operand=part), told
+        case _:
+            told = find_mismatches(predicate, attribute_types, source)
+            return (_never(predicate) if told else predicate), told
+
+
+def _never(atom: Expression) -> Expression:
+    """False, but true where an atom looks back at nothing."""
+    back = [part for part in walk(atom) if isinstance(part, Previous | Every)]
+    return Or(tuple(Compare("!=", part, part) for part in back), span=atom.span)
 
 
 def coerce(expression: Expression, attribute_types: AttributeTypes) -> Expression:

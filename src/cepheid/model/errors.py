@@ -73,5 +73,9 @@ class PerformanceWarning(UserWarning):
     """The answer will be right, but found on less of the machine than one expects."""
 
 
+class MismatchWarning(UserWarning):
+    """A condition never holds, as the types of its values do not fit."""
+
+
 class InternalError(CepheidError):
     """A bug of ours: please report it with the plan it names."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from cepheid.algebra.bind import bind_query
 from cepheid.algebra.expression import (
+    Absent,
     Attribute,
     Expression,
     ScalarType,
@@ -24,9 +26,9 @@ from cepheid.algebra.expression import (
 from cepheid.algebra.fingerprint import fingerprint
 from cepheid.algebra.pattern import Pattern
 from cepheid.algebra.query import Query
-from cepheid.algebra.typing import check_predicate, coerce
+from cepheid.algebra.typing import check_predicate, coerce, decide
 from cepheid.model.diagnostics import Diagnostic, SourceText, did_you_mean
-from cepheid.model.errors import DataError, QueryError
+from cepheid.model.errors import DataError, MismatchWarning, QueryError
 from cepheid.model.event_time import TimeDomain, parse_duration
 from cepheid.model.options import Options
 from cepheid.optimizer.next_search import Search
@@ -317,27 +319,41 @@ def _deadline(plan: SequencePlan | SuccessionPlan) -> int | None:
 def _checked(
     plan: SequencePlan | SuccessionPlan, types: Mapping[str, ScalarType], query: Query
 ) -> SequencePlan | SuccessionPlan:
-    """Every predicate typed against the columns; ISO texts compared with times become times."""
+    """Every predicate typed against the columns; ISO texts compared with times become times.
+
+    Where what is undefined is false, so are atoms whose types never fit: a warning tells of them.
+    """
 
     def checked(expression: Expression) -> Expression:
         of = {
             (variable, name): types.get(name, ScalarType.UNKNOWN)
             for variable, name in attributes(expression)
         }
-        check_predicate(expression, of, query.source)
-        return coerce(expression, of)
+        if plan.absent is not Absent.FALSE:
+            check_predicate(expression, of, query.source)
+            return coerce(expression, of)
+        decided, problems = decide(expression, of, query.source)
+        told.update(dict.fromkeys(problems))
+        return coerce(decided, of)
 
     def each(expression: Expression) -> Expression:
         return conjunction([checked(part) for part in conjuncts(expression)])
 
+    told: dict[Diagnostic, None] = {}
     if isinstance(plan, SuccessionPlan):
-        return plan.checked(checked)
-    return replace(
-        plan,
-        components=tuple(replace(c, test=each(c.test)) for c in plan.components),
-        negations=tuple(replace(n, test=each(n.test), joint=each(n.joint)) for n in plan.negations),
-        joint=tuple(checked(test) for test in plan.joint),
-    )
+        found: SequencePlan | SuccessionPlan = plan.checked(checked)
+    else:
+        negations = (replace(n, test=each(n.test), joint=each(n.joint)) for n in plan.negations)
+        found = replace(
+            plan,
+            components=tuple(replace(c, test=each(c.test)) for c in plan.components),
+            negations=tuple(negations),
+            joint=tuple(checked(test) for test in plan.joint),
+        )
+    for problem in told:
+        text = problem.render().removeprefix(f"{problem.severity}[{problem.code}]: ")
+        warnings.warn(f"never true: {text}", MismatchWarning, stacklevel=2)
+    return found
 
 
 def _tests(plan: SequencePlan | SuccessionPlan) -> list[Expression]:
