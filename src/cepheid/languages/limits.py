@@ -100,7 +100,7 @@ def too_deep(source: SourceText, span: Span) -> LimitExceeded:
             f"the query is nested more than {DEEPEST_NESTING} levels deep",
             span,
             f"this is level {DEEPEST_NESTING + 1}",
-            help="write the condition with fewer brackets, or with fewer operators in one value",
+            help="write it with fewer brackets within brackets, and fewer operators in one value",
             source=source,
         )
     )

@@ -46,23 +46,19 @@ def translate_items(
     named: dict[str, Expression | None] = {}
     for item, name in zip(items, names, strict=True):
         value = translator.value(item.value)
-        if name is not None:
-            check_item(item, name, _other_name(item, name, named), findings)
         if name is None:
-            findings.error(
-                "unnamed-item",
-                "the returned value has no name",
-                item.span,
-                "neither an attribute nor an aggregate",
-                help="add AS and a name",
-            )
-        elif name in named:
+            if value is not None:  # else its own error has been told
+                _note_unnamed(item, findings)
+            continue
+        other = _other_name(item, name, named)
+        check_item(item, name, other, findings)
+        if name in named:
             findings.error(
                 "duplicate-item",
                 f"two returned values have the name `{name}`",
                 (item.alias or item).span,
                 "used a second time",
-                help=f"add AS and another name, e.g. AS {_other_name(item, name, named)}",
+                help=f"add AS and another name, e.g. AS {other}",
             )
         else:
             named[name] = value
@@ -74,10 +70,20 @@ def translate_items(
     return complete
 
 
+def _note_unnamed(item: Item, findings: Findings) -> None:
+    findings.error(
+        "unnamed-item",
+        "the returned value has no name",
+        item.span,
+        "neither an attribute nor an aggregate",
+        help="add AS and a name",
+    )
+
+
 def _other_name(item: Item, name: str, taken: dict[str, Expression | None]) -> str:
     match item.value:
-        case Reference(Name(variable), _) if f"{variable}_{name}" not in taken:
-            return f"{variable}_{name}"
+        case Reference(Name(variable), Name(attribute)) if f"{variable}_{attribute}" not in taken:
+            return f"{variable}_{attribute}"
         case _:
             return f"{name}_2"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from cepheid.algebra.expression import Attribute
 from cepheid.languages.findings import Findings
@@ -20,6 +21,8 @@ class References(ABC):
     scope: Scope
     findings: Findings
     in_result: bool = False
+    without_null: ClassVar[str]
+    """The help for a comparison with null, which the languages decide differently."""
 
     # What the languages differ in
 
@@ -39,6 +42,9 @@ class References(ABC):
 
     def attribute(self, reference: Reference) -> Attribute | None:
         """The attribute of a component's event; None after noting why there is none."""
+        if self._is_null(reference):
+            self._refuse_null(reference)
+            return None
         binding = self._binding(reference)
         if binding is None:
             return None
@@ -84,6 +90,24 @@ class References(ABC):
                 return self.how_to_make(each)
         near = did_you_mean(name.text, known)
         return near or (f"it has {enumerate_names(known)}" if known else None)
+
+    def _is_null(self, reference: Reference) -> bool:
+        """Whether it is the NULL of other languages, and not an attribute of that name."""
+        name = reference.attribute
+        if reference.variable is not None or name.text.casefold() != "null":
+            return False
+        is_quoted = name.span.end - name.span.start > len(name.text)
+        known = (self.scope.known_attributes(each) for each in self.scope.bindings)
+        return not is_quoted and not any(name.text in names for names in known)
+
+    def _refuse_null(self, reference: Reference) -> None:
+        self.findings.error(
+            "null-as-value",
+            f"{reference.attribute.text} is no value to compare with",
+            reference.span,
+            "not a value",
+            help=self.without_null,
+        )
 
     def binding(self, variable: Name) -> Binding | None:
         """The component that binds a variable; None after noting that none does."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 
 from lark import Token
 
@@ -62,6 +62,18 @@ def error_at(
 def is_after_attribute(tokens: Sequence[Token]) -> bool:
     """Whether the text that could be read ends with `x.attribute`."""
     return len(tokens) > 1 and tokens[-2].type == "DOT"
+
+
+def keyword_as_variable(
+    found: re.Match[str] | None, tokens: Sequence[Token], statements: Set[str], after: Set[str]
+) -> bool:
+    """Whether the text stopped after `A query`, of which a variable was meant, not a new statement.
+
+    `statements` are the keywords that begin one, `after` is what can follow a variable.
+    """
+    is_after_type = len(tokens) > 1 and tokens[-2].type in ("TYPE", "QUOTED")
+    is_followed = found is None or found.group().upper() in after
+    return is_after_type and tokens[-1].type in statements and is_followed
 
 
 def in_words(words: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from cepheid.algebra.expression import Aggregate, Apart, Call, Every, Expression
 from cepheid.languages.durations import window_of
 from cepheid.languages.expressions import ExpressionTranslator
 from cepheid.languages.next.syntax import Contains, Element, FilterTerm, OccursWithin
+from cepheid.languages.next.syntax_errors import WITHOUT_NULL
 from cepheid.languages.references import References
 from cepheid.languages.scope import Binding
 from cepheid.languages.terms import FunctionCall, Name, Negation, OwnTerm, Reference, Term
@@ -16,6 +17,8 @@ from cepheid.languages.terms import FunctionCall, Name, Negation, OwnTerm, Refer
 
 class NextReferences(References):
     """The lookup for one clause of a NEXT query."""
+
+    without_null: ClassVar[str] = WITHOUT_NULL
 
     def accept_absent(self, binding: Binding, name: Name) -> bool:
         """Refuse it: a test of a field that the source's events never have is always false."""
@@ -89,6 +92,8 @@ class NextExpressions(ExpressionTranslator):
         """`PREV(x.f)` and `ALL(x.f)`, which look back at the elements of an iteration."""
         if not isinstance(term, Element):
             return self.refuse_condition(term)
+        if self._is_event(term.reference):
+            return self._refuse_event(term.reference)
         function = term.function.text.upper()
         found = self.references.attribute(term.reference)
         if found is None:
@@ -117,14 +122,18 @@ class NextExpressions(ExpressionTranslator):
         """The value a term stands for; a variable alone is an event, and none."""
         # Not super(): a class with slots is made anew, and the cell of super() keeps the old one.
         if isinstance(term, Reference) and self._is_event(term):
-            return self.refuse(
-                "event-as-value",
-                f"`{term.attribute.text}` is an event, not a value",
-                term.span,
-                "which of its fields?",
-                f"write {term.attribute.text}.field",
-            )
+            return self._refuse_event(term)
         return ExpressionTranslator.value(self, term)
+
+    def _refuse_event(self, reference: Reference) -> Expression | None:
+        name = reference.attribute.text
+        return self.refuse(
+            "event-as-value",
+            f"`{name}` is an event, not a value",
+            reference.span,
+            "which of its fields?",
+            f"write {name}.field",
+        )
 
     def _is_event(self, reference: Reference) -> bool:
         """Whether a name alone is a variable, and not also a field of the only source."""

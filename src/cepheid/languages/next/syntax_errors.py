@@ -15,6 +15,7 @@ from cepheid.languages.syntax_errors import (
     error_at,
     in_words,
     is_after_attribute,
+    keyword_as_variable,
 )
 from cepheid.model.diagnostics import SourceText
 from cepheid.model.errors import QueryError
@@ -27,6 +28,9 @@ _RESERVED = {
 }
 _BEFORE_CONDITION = {"WHERE", "AND", "OR", "NOT", "FILTER"}
 
+WITHOUT_NULL = "leave the test out: a comparison with a missing value or a null is false"
+_AFTER_VARIABLE = frozenset((*";|\\+@)", "WHERE"))
+_LOOKED_AT = {"FILTER": "condition", "PREV": "x.field", "ALL": "x.field"}
 _NO_SEPARATOR = "`;` means *followed by*: statements stand one after the other without it"
 
 # What can follow, in the order in which it is told.
@@ -63,7 +67,7 @@ _FOREIGN = FOREIGN | {
     "¬": "write NOT",
     "||": "write OR",
     "like": "write field CONTAINS 'part'",
-    "is": "leave the test out: a comparison with a missing value or a null is false",
+    "is": WITHOUT_NULL,
     "then": "one event after another is written A ; B",
     "seq": "one event after another is written A ; B",
     "group": "FILTER(A.field = B.field) keeps to the events of one group",
@@ -82,7 +86,7 @@ def syntax_error(
         source,
         tokens,
         position,
-        _expected(tokens, accepts),
+        "`(`" if _lacks_parenthesis(tokens) else _expected(tokens, accepts),
         lambda found: _help(source, found, tokens, accepts),
     )
 
@@ -147,8 +151,13 @@ def _help(
     source: SourceText, found: re.Match[str] | None, tokens: Sequence[Token], accepts: Set[str]
 ) -> str | None:
     last = tokens[-1].type if tokens else None
+    if keyword_as_variable(found, tokens, _STATEMENTS, _AFTER_VARIABLE):
+        return KEYWORD_AS_NAME.format(tokens[-1])
     if found is None:
         return _NO_SEPARATOR if last == "SEMICOLON" else None
+    if _lacks_parenthesis(tokens):
+        word = tokens[-1].upper()
+        return f"{word} is written with parentheses: {word}({_LOOKED_AT[word]})"
     word = found.group()
     keyword = word.upper()
     before = {token.type for token in tokens}
@@ -164,8 +173,10 @@ def _help(
     if too_soon or (keyword in _CLAUSES and keyword in _since_select(tokens)):
         return "the clauses stand in the order SELECT, FROM, WHERE, each once"
     is_operand = accepts >= OPERAND  # there a keyword is hardly meant as a name
-    if keyword in _RESERVED and not is_operand and not accepts.isdisjoint({"TYPE", "WORD"}):
+    if keyword in _RESERVED and not is_operand and "QUOTED" in accepts:
         return KEYWORD_AS_NAME.format(word)
+    if last == "AS" and _clause(tokens) == "REGISTER":
+        return "name the kind of sink, or leave `as` out to have a table"
     if word == "=" and last != "CMP":
         return None
     if word == "," and _clause(tokens) == "FROM":
@@ -177,6 +188,15 @@ def _help(
     if word == "@":
         return "a timer belongs to the pattern: FROM A @ 10 s; a limit is (A, B) OCCURS WITHIN 10 s"
     return _FOREIGN.get(word.casefold())
+
+
+def _lacks_parenthesis(tokens: Sequence[Token]) -> bool:
+    """Whether the text ends with `FILTER`, `PREV` or `ALL`, which are names without parentheses."""
+    return (
+        _clause(tokens) == "WHERE"
+        and tokens[-1].type == "WORD"
+        and tokens[-1].upper() in _LOOKED_AT
+    )
 
 
 def _stands_for_variable(source: SourceText, found: re.Match[str], tokens: Sequence[Token]) -> bool:

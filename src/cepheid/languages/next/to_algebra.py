@@ -35,7 +35,7 @@ from cepheid.languages.outputs import attribute_names, output_types, translate_i
 from cepheid.languages.references import enumerate_names
 from cepheid.languages.result_names import check_variables
 from cepheid.languages.scope import Binding, Scope, Vocabulary, declare, implicit_variables
-from cepheid.languages.terms import Conjunction, Name, Reference, Term, conditions
+from cepheid.languages.terms import Conjunction, Item, Name, Reference, Term, conditions
 from cepheid.model.catalogue import AttributeType, Catalogue
 from cepheid.model.diagnostics import SourceText, Span
 from cepheid.model.errors import OptionError
@@ -259,13 +259,19 @@ def _split(term: Term) -> Iterator[Term]:
 def _item_names(query: syntax.QueryText) -> tuple[str | None, ...]:
     """The names of the selected values: a field that several variables have is `variable_field`."""
     names = attribute_names(query.items)
-    counts = Counter(names)
+    variables = [_variable_of(item) for item in query.items]
+    # A field of one variable that is selected twice has its name twice, and is refused for it.
+    counts = Counter(name for name, _ in set(zip(names, variables, strict=True)))
     return tuple(
-        f"{item.value.variable.text}_{name}"
-        if counts[name] > 1
-        and item.alias is None
-        and isinstance(item.value, Reference)
-        and item.value.variable is not None
-        else name
-        for item, name in zip(query.items, names, strict=True)
+        name if variable is None or counts[name] == 1 else f"{variable}_{name}"
+        for name, variable in zip(names, variables, strict=True)
     )
+
+
+def _variable_of(item: Item) -> str | None:
+    """The variable of a field that is selected under its own name."""
+    match item:
+        case Item(Reference(Name(variable), _), None):
+            return variable
+        case _:
+            return None

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from cepheid.languages.references import References
+from cepheid.languages.sase.syntax_errors import WITHOUT_NULL
 from cepheid.languages.scope import Binding
 from cepheid.languages.terms import Name, Reference
 
 
 class SaseReferences(References):
     """The lookup for one clause of a SASE query."""
+
+    without_null: ClassVar[str] = WITHOUT_NULL
 
     def accept_absent(self, binding: Binding, name: Name) -> bool:
         """Accept, with a warning, what other types have: the paper makes such a test true."""

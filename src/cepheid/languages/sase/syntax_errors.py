@@ -15,6 +15,7 @@ from cepheid.languages.syntax_errors import (
     error_at,
     in_words,
     is_after_attribute,
+    keyword_as_variable,
 )
 from cepheid.model.diagnostics import SourceText
 from cepheid.model.errors import QueryError
@@ -24,6 +25,8 @@ _BEFORE_CONDITION = {"WHERE", "AND", "OR", "NOT"}
 _LENGTH = {"NUMBER", "PARAMETER", "WORD"}
 _CLAUSES = ("EVENT", "WHERE", "WITHIN", "RETURN")
 _KEYWORDS = {*_CLAUSES, "QUERY", "SEQ", "ANY", "NOT", "AND", "OR", "AS", "TRUE", "FALSE"}
+
+WITHOUT_NULL = "leave the test out: a comparison with a missing value is true, with a null false"
 
 # What can follow, in the order in which it is told.
 _WORDS = {
@@ -49,7 +52,7 @@ _FOREIGN = FOREIGN | {
     "||": "write OR",
     "...": "write all components out",
     "like": "use contains(a, b), starts_with(a, b) or ends_with(a, b)",
-    "is": "leave the test out: a comparison with a missing value is true, with a null false",
+    "is": WITHOUT_NULL,
     "then": "a sequence is written SEQ(A x, B y)",
     "group": "equality over all components is written [attribute]",
     "partition": "equality over all components is written [attribute]",
@@ -65,6 +68,8 @@ def syntax_error(
     """The error for the place where a text can't go on; see `parsing.SyntaxErrorMaker`."""
 
     def help_for(found: re.Match[str] | None) -> str | None:
+        if keyword_as_variable(found, tokens, {"EVENT", "QUERY"}, set(_CLAUSES)):
+            return KEYWORD_AS_NAME.format(tokens[-1])
         if found is None:
             return None
         if _stands_for_variable(source, found, tokens):
