@@ -35,13 +35,16 @@ QUERY = EXAMPLES / "overdose" / "query.sase"
         (["run", QUERY, "-e", EVENTS, "--format", "xml"], ["error[unknown-format]"]),
         (["run", QUERY, "-e", EVENTS, "--format", "parquet"], ["standard output"]),
         (["run", QUERY, "-e", EVENTS, "--time", "when"], ["error[unknown-column]", "`when`"]),
-        (["run", QUERY, "-e", EVENTS, "--time", "name"], ["error[bad-time-column]"]),
+        (["run", QUERY, "-e", EVENTS, "--time", "name"], ["error[bad-time-column]", "--time"]),
+        (["run", QUERY, "-e", "/dev/null"], ["error[no-events]", "neither a file nor a folder"]),
+        (["run", "-q", "EVENT MEDICINE-TAKEN x WHERE x.amount = :w", "-e", EVENTS],
+         ["error[missing-parameter]", "help: give it with --param w=...\n"]),
         (["run", QUERY, "-e", EVENTS, "--param", "x"], ["error[bad-assignment]", "NAME=VALUE"]),
         (["run", QUERY, "-e", EVENTS, "--param", "x=1"], ["error["]),
         (["run", QUERY, "-e", EVENTS, "--plan", "partion=none"], ["did you mean `partition`?"]),
         (["run", QUERY, "-e", EVENTS, "--plan", "counting=yes"], ["error[bad-plan-option]"]),
         (["run", QUERY, "-e", EVENTS, "--lateness", "soon"], ["error[bad-duration]"]),
-        (["run", QUERY, "-e", EVENTS, "--tie", "coin"], ["error[bad-tie]"]),
+        (["run", QUERY, "-e", EVENTS, "--tie", "coin"], ["error[bad-tie]", "--tie strict or"]),
         (["run", QUERY, "-e", EVENTS, "--types", QUERY], ["error[bad-types-file]"]),
         (["check", "-q", "EVENT A x WHERE x.k = '\udcff'"], ["error[broken-character]", "U+DCFF"]),
         (["check", "-q", "register sink q as file 'a\0.csv' QUERY q SELECT * FROM A"],
@@ -94,6 +97,7 @@ def test_a_wrong_query_is_shown_with_its_place(cepheid_command, tmp_path):
         ("{not json\n", "unreadable-events"),
         ('[{"type": "A", "ts": 1}]\n', "JSON lines"),
         ('{"type": "A", "ts": 1}\n{"type": 7, "ts": 1}\n', "unreadable-events"),
+        ('{"type": "A", "ts": 1, "k": 1}\n{"type": "A", "ts": 2, "k": "x"}\n', "values of `k` one"),
     ],
 )
 def test_broken_json_lines_are_refused(text, told, cepheid_command, tmp_path):
@@ -120,6 +124,27 @@ def test_broken_files_are_refused(name, content, cepheid_command, tmp_path):
     assert result.exit_code == 1
     assert "error[unreadable-events]" in result.stderr
     assert str(path) in result.stderr
+
+
+def test_two_columns_of_one_name_are_refused(cepheid_command, tmp_path):
+    path = tmp_path / "events.csv"
+    path.write_text("type,ts,k,k\nA,1,2,3\n")
+    result = cepheid_command("run", "-q", "EVENT A x WHERE x.k = 2", "-e", path)
+    assert result.exit_code == 1
+    assert f"error[repeated-column]: `{path}` has several columns `k`" in result.stderr
+
+
+def test_a_text_is_shown_as_it_was_written(cepheid_command):
+    text = "EVENT MEDICINE-TAKEN x WHERE tie=:tie"
+    result = cepheid_command("run", "-q", text, "-e", EVENTS)
+    assert f"1 | {text}" in result.stderr
+    assert "--param tie=..." in result.stderr
+
+
+def test_attributes_to_show_that_no_event_has(cepheid_command):
+    result = cepheid_command("run", QUERY, "-e", EVENTS, "--show", "amount, amout")
+    assert result.exit_code == 0
+    assert result.stderr == "note: --show amout: no event of the matches has it\n"
 
 
 def test_our_mistake_exits_with_2_and_says_how_to_report(cepheid_command, monkeypatch):

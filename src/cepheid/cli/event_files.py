@@ -45,6 +45,9 @@ class EventFiles:
             beside = [each.name for each in folder.iterdir()] if folder.is_dir() else []
             message = f"there is no file or folder `{path}`"
             raise DataError.of("no-events", message, help=did_you_mean(path.name, beside))
+        if not (path.is_file() or path.is_dir()):
+            message = f"`{path}` is neither a file nor a folder"
+            raise DataError.of("no-events", message, help="write the events to a file first")
         files = (path,) if path.is_file() else _files_below(path)
         formats = {kind or format_of(each) for each in files}
         if len(formats) > 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
@@ -28,6 +29,8 @@ _LARGEST_BLOCK = 64 << 20
 _CANNOT_READ = (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError)
 _ROWS = 1 << 16
 
+# How Arrow tells that a field of JSON holds values of several types.
+_TYPE_CHANGED = re.compile(r"Column\(/(?P<column>[^)]+)\) changed from")
 _TIME = re.compile(f"{ISO_TIME}(?P<zone>{ZONE})?")
 
 
@@ -57,18 +60,21 @@ def open_reader(
 
     Raises TypesChanged when the first rows do not fit: reading all of them shows what is wrong.
     """
+    reader: Reader
     try:
         match kind:
             case "parquet":
-                return _ParquetReader(file)
+                reader = _ParquetReader(file)
             case "csv":
-                return _CsvReader(file, text_column, like)
+                reader = _CsvReader(file, text_column, like)
             case _:
-                return _JsonReader(file, text_column, like)
+                reader = _JsonReader(file, text_column, like)
     except _CANNOT_READ as problem:
         if kind == "parquet":
             raise _unreadable(file, kind, problem) from None
         raise TypesChanged from None
+    _refuse_repeated_columns(file, reader.schema)
+    return reader
 
 
 def read_whole(file: Path, kind: str, text_column: str) -> pa.Table:
@@ -77,13 +83,15 @@ def read_whole(file: Path, kind: str, text_column: str) -> pa.Table:
         match kind:
             case "parquet":
                 reader = _ParquetReader(file)
-                return pa.Table.from_batches(list(reader.batches()), reader.schema)
+                table = pa.Table.from_batches(list(reader.batches()), reader.schema)
             case "csv":
-                return _whole_csv(file, text_column)
+                table = _whole_csv(file, text_column)
             case _:
-                return _whole_json(file, text_column)
+                table = _whole_json(file, text_column)
     except _CANNOT_READ as problem:
         raise _unreadable(file, kind, problem) from None
+    _refuse_repeated_columns(file, table.schema)
+    return table
 
 
 class _ParquetReader:
@@ -229,7 +237,19 @@ def _in_microseconds(schema: pa.Schema) -> pa.Schema:
     return pa.schema([in_microseconds(column) for column in schema])
 
 
+def _refuse_repeated_columns(file: Path, schema: pa.Schema) -> None:
+    """Of two columns with one name nobody could say which is meant."""
+    repeated = [name for name, count in Counter(schema.names).items() if count > 1]
+    if repeated:
+        raise DataError.of(
+            "repeated-column",
+            f"`{file}` has several columns `{repeated[0]}`",
+            help="give each column a name of its own",
+        )
+
+
 def _unreadable(file: Path, kind: str, problem: Exception) -> DataError:
-    return DataError.of(
-        "unreadable-events", f"`{file}` cannot be read: {problem}", help=UNREADABLE.get(kind)
-    )
+    help = UNREADABLE.get(kind)
+    if changed := _TYPE_CHANGED.search(str(problem)):
+        help = f"give all values of `{changed['column']}` one type, e.g. texts in quotes"
+    return DataError.of("unreadable-events", f"`{file}` cannot be read: {problem}", help=help)

@@ -10,6 +10,7 @@ import traceback
 from typing import TextIO
 
 from cepheid import __version__
+from cepheid.cli.option_names import on_the_command_line, with_option_names
 from cepheid.model.errors import CepheidError, InternalError
 
 USERS_ERROR = 1
@@ -48,14 +49,14 @@ def report(problem: BaseException, *, debug: bool = False) -> None:
     if debug:
         traceback.print_exception(problem)
     if isinstance(problem, CepheidError):
-        text = str(problem)
+        text = "\n\n".join(on_the_command_line(each).render() for each in problem.diagnostics)
     elif isinstance(problem, OSError):
         text = f"error[file]: {problem.strerror or problem}"
         text += f": {problem.filename}" if problem.filename else ""
     elif isinstance(problem, UnicodeError):
         text = f"error[not-utf-8]: events, names and values must be UTF-8: {problem}"
     elif (told := _told_by_worker(problem)) is not None:
-        text = told["told"].rstrip()
+        text = with_option_names(told["told"].rstrip())
     else:
         text = _our_fault(problem, debug)
     sys.stderr.write(painted(text, sys.stderr) + "\n")
@@ -70,7 +71,7 @@ def show_warning(
     line: str | None = None,
 ) -> None:
     """A warning as a person reads it, without the place in our source that gave it."""
-    text = f"warning[{_code(category)}]: {message}"
+    text = with_option_names(f"warning[{_code(category)}]: {message}")
     sys.stderr.write(painted(text, sys.stderr) + "\n")
 
 

@@ -92,9 +92,13 @@ class RunRequest:
     def show_matches(self, compiled: CompiledQuery, matches: Any, total: int) -> None:
         """Print the first matches as a table, and how many there are."""
         # rich is loaded only for a table.
-        from cepheid.delivery.match_table import show_matches_of  # noqa: PLC0415
+        from cepheid.delivery.match_table import event_attributes, show_matches_of  # noqa: PLC0415
         from cepheid.model.options import make_options  # noqa: PLC0415
 
+        known = event_attributes(matches.schema)
+        for name in self.show or ():
+            if name not in known:
+                sys.stderr.write(f"note: --show {name}: no event of the matches has it\n")
         show_matches_of(
             compiled,
             make_options(self.options),

@@ -76,18 +76,30 @@ def _attributes_of(
     compiled: CompiledQuery, options: Options, matches: pa.Table
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The attributes of the key, and the others that the query's conditions name."""
-    names = _variables(matches.schema)
-    if not names:
+    schema = _events_schema(matches.schema)
+    if schema is None:
         return (), ()
-    kind = matches.schema.field(names[0]).type
-    event = kind.value_type if pa.types.is_list(kind) else kind
-    schema = pa.schema([event.field(i) for i in range(event.num_fields)])
     query = compiled.stages(options)[-1]
     prepared = prepare(
         query, options, schema, open_schema=True, known_parameters=compiled.parameters
     )
     keys = _key_attributes(prepared)
     return keys, tuple(name for name in prepared.needed_columns if name not in keys)
+
+
+def event_attributes(matches: pa.Schema) -> tuple[str, ...]:
+    """The attributes of the events in a table of matches; none where it holds values."""
+    schema = _events_schema(matches)
+    return () if schema is None else tuple(schema.names)
+
+
+def _events_schema(matches: pa.Schema) -> pa.Schema | None:
+    names = _variables(matches)
+    if not names:
+        return None
+    kind = matches.field(names[0]).type
+    event = kind.value_type if pa.types.is_list(kind) else kind
+    return pa.schema([event.field(i) for i in range(event.num_fields)])
 
 
 def _key_attributes(prepared: Prepared) -> tuple[str, ...]:

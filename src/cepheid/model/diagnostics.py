@@ -99,7 +99,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
 
 
 def unseen_character(text: str) -> str | None:
-    """What to call a character that nobody can see; None for any other text.
+    r"""What to call a character that nobody can see; None for any other text.
 
     >>> unseen_character("\u200b"), unseen_character("\0"), unseen_character("x")
     ('U+200B (zero width space)', 'U+0000 (control character)', None)
