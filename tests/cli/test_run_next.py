@@ -85,6 +85,19 @@ def test_a_callback_has_nobody_to_call(cepheid_command):
     result = cepheid_command("run", "-q", text, *events_by_source())
     assert "`large` has a callback" in result.stderr
     assert "1 match" in result.stdout
+    result = cepheid_command("run", "-q", text, *events_by_source(), "--query", "large")
+    assert "`large` has a callback, which only a program can give: its matches" in result.stderr
+    assert "2 matches" in result.stdout
+
+
+def test_no_file_gets_its_name_when_the_disk_is_full(cepheid_command):
+    Path(".frauds.csv.unfinished").symlink_to("/dev/full")
+    text = FRAUDS.replace("as console", "as file 'frauds.csv'")
+    result = cepheid_command("run", "-q", text, *events_by_source())
+    assert result.exit_code == 1
+    assert "No space left" in result.stderr
+    assert not Path("frauds.csv").exists()
+    assert list(Path("out").iterdir()) == []
 
 
 @pytest.mark.parametrize("path", ["cards.csv", "./out/../cards.csv", "query.csv"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import cepheid
-from cepheid.model.errors import CepheidError, DataError
+from cepheid.model.errors import CepheidError, DataError, StateError
 
+OPEN_FILES = Path("/proc/self/fd")
 EVENTS = [
     {"type": kind, "ts": ts, "k": ts // 10}
     for kind, ts in (("A", 1), ("B", 2), ("A", 11), ("B", 12))
@@ -138,6 +140,42 @@ def test_nothing_is_left_of_a_delivery_that_fails() -> None:
     with pytest.raises(DataError):
         cepheid.deliver([*EVENTS, {"type": "A", "ts": "late"}], pairs("as file 'm.csv'"))
     assert list(Path().iterdir()) == []
+
+
+def test_a_delivery_that_failed_takes_nothing_more() -> None:
+    text = pairs("as file 'm.csv'")
+    delivery = cepheid.Delivery(text)
+    delivery.feed(EVENTS)
+    delivery.__exit__(RuntimeError, RuntimeError(), None)
+    for more in (delivery.close, lambda: delivery.feed(EVENTS), lambda: delivery.advance(99)):
+        with pytest.raises(StateError, match="delivery-ended"):
+            more()
+    assert list(Path().iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["two.csv", "two.jsonl", "two.parquet"])
+def test_no_file_gets_its_name_when_the_disk_is_full(name: str) -> None:
+    text = "register sink one as file 'one.jsonl' QUERY one SELECT A.k FROM A "
+    text += f"register sink two as file '{name}' QUERY two SELECT A.k FROM A"
+    unfinished = Path(f".{name}.unfinished")
+    unfinished.symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left"):
+        cepheid.deliver(EVENTS, text)
+    unfinished.symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left"), cepheid.Delivery(text) as delivery:
+        delivery.feed(EVENTS)
+    assert list(Path().iterdir()) == []
+    assert "/dev/full" not in {os.path.realpath(each) for each in OPEN_FILES.iterdir()}
+
+
+def test_what_is_no_number_is_null_in_json() -> None:
+    events = [{"type": "A", "ts": 1, "v": float("nan")}, {"type": "A", "ts": 2, "v": 1.5}]
+    text = "register sink values as file 'm.jsonl' QUERY values SELECT A.v FROM A "
+    text += "register sink runs as file 'm.csv' QUERY runs SELECT * FROM A+"
+    cepheid.deliver(events, text, cap=2)
+    lines = Path("m.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line, parse_constant=pytest.fail)["v"] for line in lines] == [None, 1.5]
+    assert "NaN" not in Path("m.csv").read_text("utf-8")
 
 
 @pytest.mark.parametrize(

@@ -113,17 +113,27 @@ def _run_stream(
             bar.update(files.position, f"{sum(work.found for work in works):,} matches")
         for work, detector in pairs:
             work.accept(detector.close())
+        _finish(works)
     return [work.outcome(detector, events) for work, detector in pairs]
 
 
 def _run_whole(targets: Sequence[RunRequest], events: Any) -> list[Outcome]:
-    outcomes = []
-    for target in targets:
-        work = _Work(target)
-        detector, batches = as_history(events, work.compiled, make_options(target.options))
-        with work.sink:
+    works = [_Work(target) for target in targets]
+    done: list[tuple[_Work, Detector, int]] = []
+    with ExitStack() as opened:
+        for work in works:
+            opened.enter_context(work.sink)
+            options = make_options(work.target.options)
+            detector, batches = as_history(events, work.compiled, options)
             for batch in batches:
                 work.accept(detector.feed(batch))
             work.accept(detector.close())
-        outcomes.append(work.outcome(detector, sum(each.batch.num_rows for each in batches)))
-    return outcomes
+            done.append((work, detector, sum(each.batch.num_rows for each in batches)))
+        _finish(works)
+    return [work.outcome(detector, count) for work, detector, count in done]
+
+
+def _finish(works: Iterable[_Work]) -> None:
+    """Every file is written before the first one gets its name."""
+    for work in works:
+        work.sink.finish()

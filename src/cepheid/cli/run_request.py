@@ -73,10 +73,11 @@ class RunRequest:
             elif sink is not None and kind is SinkKind.FILE:
                 path, form = sink_file(sink, asked.source)
                 target = replace(target, out=path, format=form)
-            elif kind is SinkKind.CALLBACK and name != asked.name:
-                sys.stderr.write(f"note: `{name}` has a callback, which only a program can give\n")
-                continue
             else:
+                if kind is SinkKind.CALLBACK:
+                    _tell_of_callback(name, is_shown=name == asked.name)
+                    if name != asked.name:
+                        continue
                 target = replace(target, out=None, format="table")
             targets.append(target)
         shown = [target for target in targets if target.format == "table"]
@@ -113,6 +114,12 @@ class RunRequest:
         """Tell a person, who sits at a terminal or asked for it, how the work is done."""
         if self.verbose or sys.stderr.isatty():
             sys.stderr.write(f"{text}\n")
+
+
+def _tell_of_callback(name: str, *, is_shown: bool) -> None:
+    """Tell that there is nobody to call; the query that is asked for is shown instead."""
+    instead = ": its matches are shown" if is_shown else ""
+    sys.stderr.write(f"note: `{name}` has a callback, which only a program can give{instead}\n")
 
 
 @dataclass(frozen=True, slots=True)

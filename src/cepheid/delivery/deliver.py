@@ -23,7 +23,7 @@ from cepheid.hosts.in_process import Detector, as_history
 from cepheid.hosts.matches import Matches
 from cepheid.model.catalogue import Sink, SinkKind
 from cepheid.model.diagnostics import did_you_mean
-from cepheid.model.errors import OptionError
+from cepheid.model.errors import OptionError, StateError
 from cepheid.model.options import make_options
 from cepheid.session import CompiledQuery, compile, is_spark, is_stream
 
@@ -53,57 +53,32 @@ class Delivery:
         **options: Any,
     ) -> None:
         """`sinks` holds the function for each callback; options as for `cepheid.detect`."""
-        compiled = compile(query) if isinstance(query, str) else query
-        self._queries = {name: compiled[name] for name in _delivered(compiled)}
-        self._options = options
-        self._sinks = _opened(compiled, self._queries, dict(sinks or {}))
-        self._detectors = {name: Detector(each, **options) for name, each in self._queries.items()}
-        self._tables: dict[str, pa.Table] | None = None
-        self._open = ExitStack()
-        for sink in self._sinks.values():
-            self._open.enter_context(sink)
+        self._sinks = _OpenSinks(query, sinks, options)
+        self._detectors = {
+            name: Detector(each, **options) for name, each in self._sinks.queries.items()
+        }
 
     def feed(self, events: Any) -> None:
         """Take events, in any form that `Detector.feed` takes."""
+        self._sinks.refuse_ended()
         for name, detector in self._detectors.items():
-            self._sinks[name].accept(detector.feed(events))
+            self._sinks.accept(name, detector.feed(events))
 
     def advance(self, watermark: Any) -> None:
         """Say that no event before `watermark` will come."""
+        self._sinks.refuse_ended()
         for name, detector in self._detectors.items():
-            self._sinks[name].accept(detector.advance(watermark))
+            self._sinks.accept(name, detector.advance(watermark))
 
     def close(self) -> dict[str, pa.Table]:
         """End of input: what is written is whole now. Returns the results of `table` sinks."""
-        if self._tables is not None:
-            return self._tables
-        for name, detector in self._detectors.items():
-            self._sinks[name].accept(detector.close())
-        return self._finished()
-
-    def deliver_history(self, events: Any) -> dict[str, pa.Table]:
-        """All matches in a finite history; events may come in any order."""
-        for name, query in self._queries.items():
-            detector, batches = as_history(events, query, make_options(self._options))
-            for batch in batches:
-                self._sinks[name].accept(detector.feed(batch))
-            self._sinks[name].accept(detector.close())
-        return self._finished()
-
-    def _finished(self) -> dict[str, pa.Table]:
-        self._open.close()
-        self._tables = tables = {}
-        for name, sink in self._sinks.items():
-            if isinstance(sink, Collected):
-                tables[name] = sink.table
-            elif isinstance(sink, FirstMatches):
-                # rich is loaded only for a table.
-                from cepheid.delivery.match_table import show_matches_of  # noqa: PLC0415
-
-                options = make_options(self._options)
-                query = self._queries[name]
-                show_matches_of(query, options, sink.table, sink.total, title=name)
-        return tables
+        if self._sinks.tables is not None:
+            return self._sinks.tables
+        self._sinks.refuse_ended()
+        with self._sinks:
+            for name, detector in self._detectors.items():
+                self._sinks.accept(name, detector.close())
+        return self._sinks.delivered()
 
     def __enter__(self) -> Self:
         return self
@@ -118,7 +93,72 @@ class Delivery:
         if kind is None:
             self.close()
         else:
-            self._open.__exit__(kind, error, trace)
+            self._sinks.__exit__(kind, error, trace)
+
+
+class _OpenSinks:
+    """The sinks of a text while matches come; `with` decides whether the files get their names."""
+
+    def __init__(
+        self,
+        query: CompiledQuery | str,
+        callbacks: Mapping[str, Callback] | None,
+        options: Mapping[str, Any],
+    ) -> None:
+        compiled = compile(query) if isinstance(query, str) else query
+        self.queries = {name: compiled[name] for name in _delivered(compiled)}
+        self.tables: dict[str, pa.Table] | None = None
+        self._options = make_options(dict(options))
+        self._sinks = _opened(compiled, self.queries, dict(callbacks or {}))
+        self._has_ended = False
+
+    def accept(self, name: str, matches: Matches) -> None:
+        self._sinks[name].accept(matches)
+
+    def refuse_ended(self) -> None:
+        if self._has_ended:
+            raise StateError.of(
+                "delivery-ended",
+                "the delivery has ended, and takes nothing more",
+                help="make a new cepheid.Delivery",
+            )
+
+    def delivered(self) -> dict[str, pa.Table]:
+        """The tables of `table` sinks, once; the console is shown what it shows."""
+        self.tables = {}
+        for name, sink in self._sinks.items():
+            if isinstance(sink, Collected):
+                self.tables[name] = sink.table
+            elif isinstance(sink, FirstMatches):
+                # rich is loaded only for a table.
+                from cepheid.delivery.match_table import show_matches_of  # noqa: PLC0415
+
+                query = self.queries[name]
+                show_matches_of(query, self._options, sink.table, sink.total, title=name)
+        return self.tables
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._has_ended:
+            return
+        self._has_ended = True
+        leaving = ExitStack()
+        for sink in self._sinks.values():
+            leaving.push(sink)
+        if kind is not None:
+            leaving.__exit__(kind, error, trace)
+            return
+        with leaving:
+            # Every file is written before the first one gets its name.
+            for sink in self._sinks.values():
+                sink.finish()
 
 
 def deliver(
@@ -157,12 +197,14 @@ def deliver(
         if is_endless:
             return on_spark.deliver_stream(events, checkpoint, trigger or {})
         return on_spark.deliver_history(events)
-    delivery = Delivery(query, sinks=sinks, **options)
-    try:
-        return delivery.deliver_history(events)
-    except BaseException as problem:
-        delivery.__exit__(type(problem), problem, problem.__traceback__)
-        raise
+    opened = _OpenSinks(query, sinks, options)
+    with opened:
+        for name, each in opened.queries.items():
+            detector, batches = as_history(events, each, make_options(options))
+            for batch in batches:
+                opened.accept(name, detector.feed(batch))
+            opened.accept(name, detector.close())
+    return opened.delivered()
 
 
 def _spark_delivery(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from io import BytesIO
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import IO, Any, Protocol, Self
 import pyarrow as pa
 import pyarrow.csv
 
+from cepheid.delivery.json_text import json_text
 from cepheid.delivery.nested_columns import flat_table, plain_table
 from cepheid.hosts.plain_types import python_rows
 from cepheid.model.errors import OptionError
@@ -60,10 +61,18 @@ class MatchFile(ABC):
     def __init__(self, place: _Place) -> None:
         self._place = place
         self._stream = place.stream
+        self._is_finished = False
 
     def write(self, table: pa.Table) -> None:
         """Add matches."""
         self._write(plain_table(table))
+
+    def finish(self) -> None:
+        """Write all that is still to be written; what can fail has failed then."""
+        if not self._is_finished:
+            self._is_finished = True
+            self._end()
+            self._stream.flush()
 
     def __enter__(self) -> Self:
         return self
@@ -74,11 +83,17 @@ class MatchFile(ABC):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._end()
-        if kind is None:
-            self._place.keep()
-        else:
+        if kind is not None:
+            with suppress(Exception):  # a writer must end, but nobody asks how
+                self.finish()
             self._place.discard()
+            return
+        try:
+            self.finish()
+        except BaseException:
+            self._place.discard()
+            raise
+        self._place.keep()
 
     @abstractmethod
     def _write(self, table: pa.Table) -> None:
@@ -160,7 +175,8 @@ class _File:
         self._unfinished.replace(self._path)
 
     def discard(self) -> None:
-        self.stream.close()
+        with suppress(OSError):  # a full disk has no room for what was not yet written
+            self.stream.close()
         self._unfinished.unlink(missing_ok=True)
 
 
@@ -229,14 +245,14 @@ class _JsonLinesFile(MatchFile):
     def _write(self, table: pa.Table) -> None:
         for begin in range(0, len(table), 4096):
             rows = python_rows(table.slice(begin, 4096))
-            lines = [json.dumps(row, ensure_ascii=False, default=_as_json) for row in rows]
-            self._stream.write("".join(f"{line}\n" for line in lines).encode())
+            lines = "".join(f"{json_text(row, _as_text)}\n" for row in rows)
+            self._stream.write(lines.encode())
 
     def _end(self) -> None:
-        self._stream.flush()
+        """Nothing: each line is whole."""
 
 
-def _as_json(value: Any) -> str:
+def _as_text(value: Any) -> str:
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
     return str(value)

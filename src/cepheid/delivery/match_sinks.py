@@ -27,6 +27,10 @@ class MatchSink(ABC):
     def accept(self, matches: Matches) -> None:
         """Take them; the first ones, even if none, tell the columns."""
 
+    def finish(self) -> None:
+        """All have come: do what can fail, before any of several sinks shows what it has."""
+        return
+
     def __enter__(self) -> Self:
         return self
 
@@ -54,6 +58,11 @@ class FileSink(MatchSink):
             self._file = open_match_file(self._path, self._kind, matches.form.schema)
         for table in matches.tables(_ROWS):
             self._file.write(table)
+
+    def finish(self) -> None:
+        """Write the rest; the file gets its name when the sink is left."""
+        if self._file is not None:
+            self._file.finish()
 
     def __exit__(
         self,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pyarrow as pa
+
+from cepheid.delivery.json_text import json_text
 
 
 def plain_table(table: pa.Table) -> pa.Table:
@@ -35,10 +36,7 @@ def flat_table(table: pa.Table) -> pa.Table:
         table = table.flatten()
     for position, field in enumerate(table.schema):
         if pa.types.is_list(field.type):
-            texts = [_json(value) for value in table.column(position).to_pylist()]
+            values = table.column(position).to_pylist()
+            texts = [None if value is None else json_text(value) for value in values]
             table = table.set_column(position, field.name, pa.array(texts, pa.string()))
     return table
-
-
-def _json(value: Any) -> str | None:
-    return None if value is None else json.dumps(value, ensure_ascii=False, default=str)
