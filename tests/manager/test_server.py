@@ -6,6 +6,7 @@ import http.client
 import json
 import socket
 import threading
+import time
 
 import pytest
 
@@ -149,10 +150,25 @@ def test_a_manager_that_was_killed_is_no_manager(tmp_path):
         ask_manager(tmp_path, {"do": "list"})
 
 
-def test_many_that_say_nothing_keep_nobody_out_for_long(server):
-    silent = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(20)]
+def test_many_that_say_nothing_keep_nobody_out(server):
+    """The oldest of them makes room."""
+    silent = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(100)]
     try:
-        assert post(server)[0] == 200
+        for _ in range(40):
+            assert post(server)[0] == 200
     finally:
         for each in silent:
             each.close()
+
+
+@pytest.mark.slow
+def test_a_byte_now_and_then_does_not_hold_a_connection(server):
+    with socket.create_connection(("127.0.0.1", server.port), timeout=1) as connection:
+        begin = time.monotonic()
+        while time.monotonic() - begin < 8:
+            try:
+                connection.sendall(b"X")
+            except OSError:
+                break
+            time.sleep(0.2)
+        assert 2 < time.monotonic() - begin < 6

@@ -1,7 +1,9 @@
 """The manager's door: HTTP on this machine alone, for those who can read its token.
 
-Every limit is checked before anything is read or parsed: where the request comes from, its token,
-the size of its head and body. There are no files behind the door, only requests of a few kinds.
+The head of a request is read first, within a few seconds and a few KiB. Where it comes from, its
+token and the length of its body are checked before anything of the body is read. Who has not shown
+the token yet makes room for newcomers when all connections are taken, so that nobody can keep the
+owner out by saying nothing. There are no files behind the door, only requests of a few kinds.
 """
 
 from __future__ import annotations
@@ -9,9 +11,12 @@ from __future__ import annotations
 import hmac
 import json
 import queue
+import socket
 import threading
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import TimeoutError as Impatient
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -26,6 +31,8 @@ LARGEST_HEAD = 16 << 10
 MOST_CONNECTIONS = 32
 _SILENCE = 10.0
 """Seconds within which a client must say the next thing."""
+_HEAD = 3.0
+"""Seconds within which a client must have shown its token."""
 _PATIENCE = 60.0
 """Seconds that a request may wait for the batch under way."""
 
@@ -36,13 +43,15 @@ class ManagerServer(ThreadingHTTPServer):
     """Listens; each request is handed to the manager's own thread."""
 
     daemon_threads = False  # an answer that is on its way still arrives
-    request_queue_size = MOST_CONNECTIONS
+    request_queue_size = 4 * MOST_CONNECTIONS
 
     def __init__(self, port: int, token: str, ask: Ask) -> None:
         """`port` 0 takes any that is free."""
         self.token = token.encode()
         self.ask = ask
-        self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        self._open = 0
+        self._strangers: dict[socket.socket, float] = {}  # oldest first
+        self._lock = threading.Lock()
         super().__init__((HOST, port), _Handler)
 
     @property
@@ -52,17 +61,46 @@ class ManagerServer(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Answer in a thread, unless too many are at it."""
-        if not self._free.acquire(blocking=False):
+        with self._lock:
+            is_full = self._open >= MOST_CONNECTIONS
+            if not is_full or self._strangers:
+                if is_full:
+                    self._turn_out(next(iter(self._strangers)))
+                self._open += 1
+                self._strangers[request] = time.monotonic()
+                is_full = False
+        if is_full:
             self.shutdown_request(request)
-            return
-        super().process_request(request, client_address)
+        else:
+            super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Answer, and make room for another."""
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._free.release()
+            with self._lock:
+                self._strangers.pop(request, None)
+                self._open -= 1
+
+    def service_actions(self) -> None:
+        """Turn out those who have not shown a token in time; called every now and then."""
+        now = time.monotonic()
+        with self._lock:
+            for request, since in list(self._strangers.items()):
+                if now - since > _HEAD:
+                    self._turn_out(request)
+
+    def trust(self, request: socket.socket) -> None:
+        """Who is at the other end has shown the token."""
+        with self._lock:
+            self._strangers.pop(request, None)
+
+    def _turn_out(self, request: socket.socket) -> None:
+        """Its thread reads an end, and goes."""
+        del self._strangers[request]
+        with suppress(OSError):
+            request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that breaks off is nobody's problem."""
@@ -85,6 +123,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer a request, or say why not."""
         try:
             self._check_origin()
+            self.server.trust(self.connection)
             request = self._body()
             self._reply(HTTPStatus.OK, {"answer": self.server.ask(request, _PATIENCE)})
         except _Refused as refused:
