@@ -48,6 +48,7 @@ def live(state: Path) -> None:
         events=state, out=state / "matches", sinks=2, checkpoint_every=2, longest_journal=999
     )
     manager = Manager(folder, settle(folder, wish))
+    manager.recover()
     known = manager.entries.by_name
     if not manager.files:
         for name, text, at in (

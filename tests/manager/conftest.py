@@ -33,6 +33,7 @@ def managed(tmp_path: Path) -> Iterator[Callable[..., Manager]]:
         wish = Wish(events=tmp_path / "events", out=tmp_path / "matches", **wishes)
         manager = Manager(folder, settle(folder, wish))
         opened.append((manager, folder))
+        manager.recover()
         return manager
 
     start.end = end  # type: ignore[attr-defined]

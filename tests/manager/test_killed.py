@@ -47,7 +47,7 @@ def expected() -> dict[str, list[str]]:
 def test_a_manager_that_is_killed_at_any_point_goes_on(tmp_path):
     # Before a pause is written down; when a batch is delivered and half of the line that says so is
     # written; in the midst of a checkpoint; when a file has grown, before that is written down.
-    lives(tmp_path, [9, 10, 10, 54])
+    lives(tmp_path, [9, 12, 10, 66])
     found = delivered(tmp_path / "matches")
     found |= delivered(tmp_path / "sunk")  # the query `late` has a file of its own
     assert {name: sorted(ids) for name, ids in found.items()} == expected()

@@ -10,6 +10,7 @@ import typer
 
 from cepheid.cli.failures import painted
 from cepheid.cli.workload_arguments import USUAL_STATE, AsJson, State
+from cepheid.cli.workload_busy import busy_lines
 from cepheid.manager.client import ask_manager
 from cepheid.manager.wire import error_from_json
 
@@ -20,7 +21,8 @@ def list_queries(json_output: AsJson = False, state: State = USUAL_STATE) -> Non
     """
     List the queries: whether they run, since when, what they found, on which node.
 
-    A query shares with those on its node that have operators in common with it.
+    A query shares with those on its node that have something in common with it
+    which runs once for all of them; `explain` tells what.
 
     [bold]Examples[/bold]
 
@@ -54,6 +56,8 @@ def list_queries(json_output: AsJson = False, state: State = USUAL_STATE) -> Non
     for each in answer["queries"]:
         if each["error"] is not None:
             _tell(f"{each['name']} failed:\n{error_from_json(each['error'])}")
+    for line in busy_lines(answer["busy"]):
+        _tell(f"note: {line}")
     if answer["trouble"] is not None:
         _tell(f"{error_from_json(answer['trouble'])}")
         _tell("note: events wait until a query is stopped or paused")

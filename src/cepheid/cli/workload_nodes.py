@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from cepheid.cli.workload_arguments import USUAL_STATE, AsJson, State
+from cepheid.cli.workload_busy import busy_lines
 from cepheid.manager.client import ask_manager
 
 
@@ -63,6 +64,8 @@ def nodes(json_output: AsJson = False, state: State = USUAL_STATE) -> None:
             for each in answer["proxies"]
         ],
     )
+    for line in busy_lines(answer["busy"]):
+        typer.echo(line)
     typer.echo(_stream_text(answer["stream"], answer["strategy"]))
 
 
@@ -78,6 +81,8 @@ def _stream_text(stream: dict[str, Any], strategy: str) -> str:
         parts.append(f"{_counted(stream['refused'], 'file')} left out")
     if stream["waiting"]:
         parts.append(f"batches that wait: {stream['waiting']:,}")
+    if stream["to_do_again"]:
+        parts.append(f"batches to be done again after the start: {stream['to_do_again']:,}")
     return f"{', '.join(parts)}; placement {strategy}"
 
 

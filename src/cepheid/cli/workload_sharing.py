@@ -22,7 +22,7 @@ def tell_sharing(answer: dict[str, Any], measure: Path | None, picture: Path | N
     schema = None if told is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(told)))
     graphs: list[GraphOfGroup] = []
     for node in sorted({each["node"] for each in answer["queries"]}):
-        workload = _workload(answer, node)
+        workload = workload_of(answer, node)
         events = schema if measure is None else _events(measure, workload)
         typer.echo(f"Node {node}\n{workload.explain(events, measure=measure is not None)}")
         graphs += workload.graph(events)
@@ -32,20 +32,17 @@ def tell_sharing(answer: dict[str, Any], measure: Path | None, picture: Path | N
         typer.echo(f"drawn: {draw_workload_graph(graphs, picture)}")
 
 
-def _workload(answer: dict[str, Any], node: int) -> Workload:
+def workload_of(answer: dict[str, Any], node: int) -> Workload:
     """The queries of a node, which run together, as the node has them."""
     known = answer["statistics"]
     statistics = {} if known is None else {"statistics": from_json(known)}
-    return Workload(
-        {
-            each["name"]: compile(each["text"], each["language"], name=each["source"])[
-                each["query"]
-            ]
-            for each in answer["queries"]
-            if each["node"] == node
-        },
-        **{**answer["options"], **statistics},
-    )
+    workload = Workload(**{**answer["options"], **statistics})
+    for each in answer["queries"]:
+        if each["node"] == node:
+            query = compile(each["text"], each["language"], name=each["source"])[each["query"]]
+            # Equal queries that began at different times do not run as one.
+            workload.add(query, name=each["name"], at=each["since"])
+    return workload
 
 
 def _events(path: Path, workload: Workload) -> pa.Table:

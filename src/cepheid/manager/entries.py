@@ -19,7 +19,10 @@ LONGEST_NAME = 100
 
 @dataclass(slots=True)
 class Entry:
-    """A query: its text, where it runs, since when, and what it found."""
+    """A query: its text, where it runs, since when, and what it found.
+
+    `when` is a time of the clock, `since` the event time from which on it sees events.
+    """
 
     name: str
     text: str
@@ -28,6 +31,7 @@ class Entry:
     query: str
     place: Place
     when: str
+    since: int | None = None
     is_paused: bool = False
     problem: CepheidError | None = None
     matches: int = 0
@@ -48,7 +52,7 @@ class Entry:
         """The other way round."""
         problem = values["problem"]
         return cls(
-            **{name: values[name] for name in _KEPT},
+            **{name: values[name] for name in _KEPT if name in values},
             place=Place(values["node"], values["sink"]),
             problem=None if problem is None else error_from_json(problem),
         )
@@ -61,7 +65,7 @@ class Entry:
         return "paused" if self.is_paused else "running"
 
 
-_KEPT = ("name", "text", "source", "language", "query", "when", "is_paused", "matches")
+_KEPT = ("name", "text", "source", "language", "query", "when", "since", "is_paused", "matches")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +111,7 @@ class Entries:
                     record["query"],
                     place,
                     record["when"],
+                    record["at"],
                 )
                 target = Target.from_json(record.get("target"))
                 self.routes[name] = Route(place.sink, target)
@@ -118,6 +123,8 @@ class Entries:
                 self.routes[name] = stopped
             case "pause" | "resume" as op:
                 self.by_name[name].is_paused = op == "pause"
+                if op == "resume":
+                    self.by_name[name].since = record["at"]
             case "fail":
                 self.by_name[name].problem = error_from_json(record["error"])
             case "done":

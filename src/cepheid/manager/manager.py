@@ -7,7 +7,8 @@ done). A manager that was killed goes on from its last checkpoint: it does again
 tells, throwing away the matches of batches that were done, and the batch that was under way leaves
 the same files again. So nothing is lost and nothing comes twice.
 
-One thread at a time drives a manager.
+One thread drives a manager. Where it waits for a node or a proxy it calls `attend`, which may look
+at the manager, but not change it.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from cepheid.hosts.in_process import as_time
+from cepheid.manager.attending import Attend, Interrupted, attend_nobody
+from cepheid.manager.change_times import effective_time
 from cepheid.manager.delivering import deliver_batch
 from cepheid.manager.durable import SUM
 from cepheid.manager.entries import Entries, Entry
+from cepheid.manager.feeding import Fed, begin_batch, finish_batch
 from cepheid.manager.query_load import submitted_operators
 from cepheid.manager.registered_sink import prepare_target, target_of
 from cepheid.manager.setting import Setting
@@ -33,7 +36,7 @@ from cepheid.manager.stream_progress import StreamProgress
 from cepheid.manager.supervised_node import Question, SupervisedNode
 from cepheid.manager.wire import Frame, error_as_json
 from cepheid.model.diagnostics import Diagnostic, did_you_mean
-from cepheid.model.errors import CepheidError, DataError, OptionError, QueryError
+from cepheid.model.errors import CepheidError, DataError, QueryError
 from cepheid.model.options import make_options
 from cepheid.planner.compiled_query import CompiledQuery, compile_text
 from cepheid.planner.fused_placement import FusedPlacement
@@ -44,28 +47,33 @@ class Manager:
     """Queries, nodes and sink proxies over the state in a folder."""
 
     def __init__(self, folder: StateFolder, setting: Setting) -> None:
-        """Start nodes and proxies, and go on where the journal ends."""
+        """Know what the journal tells; `recover` starts nodes and proxies, and comes next."""
+        self.attend: Attend = attend_nobody
         self.setting = setting
         self.options = make_options(setting.options)
         self.entries = Entries()
         self.progress = StreamProgress(self.options)
         self.placement = FusedPlacement(setting.nodes, setting.sinks, setting.strategy)
-        self.sinks = SinkProxies(setting.out, setting.sinks)
-        self.nodes = [SupervisedNode(n, setting.options) for n in range(setting.nodes)]
+        self.sinks = SinkProxies(setting.out, setting.sinks, self._attend)
+        self.nodes = [
+            SupervisedNode(n, setting.options, self._attend) for n in range(setting.nodes)
+        ]
         self.schema: pa.Schema | None = None
         self.files: dict[str, Mapping[str, Any]] = {}
         self.trouble: CepheidError | None = None
+        self.to_do_again = 0
         self._folder = folder
         self._journal = folder.journal
         self._taken = 0
         self._done = 0
+        self._has_begun = False
+        self._delivers: int | None = None
         self._since_checkpoint = 0
         self._estimated_from: str | None = None
-        try:
-            self._recover()
-        except BaseException:
-            self.end()
-            raise
+        self._read_journal()
+
+    def _attend(self, *, may_interrupt: bool) -> None:
+        self.attend(may_interrupt=may_interrupt)
 
     # -- queries ----------------------------------------------------------------------------------
 
@@ -137,24 +145,25 @@ class Manager:
 
     def _change(self, record: Mapping[str, Any]) -> None:
         """Do it on the query's node, then write it down: what was not done is not told again."""
-        question = self._question(record)
-        if question is not None:
-            self._node_of(record).ask(question)
+        self._ask_node(record, self.entries)
         self._journal.append(record)
         self.entries.apply(record)
         self.trouble = None  # a batch that could not be done may be possible now
 
-    def _node_of(self, record: Mapping[str, Any]) -> SupervisedNode:
-        if record["op"] == "add":
-            return self.nodes[int(record["node"])]
-        return self.nodes[self.entries.known(record["name"]).place.node]
+    def _ask_node(self, record: Mapping[str, Any], entries: Entries) -> None:
+        """Have it done on the query's node; `entries` are the queries as they were before it."""
+        question = self._question(record, entries)
+        if question is not None:
+            is_new = record["op"] == "add"
+            node = int(record["node"]) if is_new else entries.known(record["name"]).place.node
+            self.nodes[node].ask(question)
 
-    def _question(self, record: Mapping[str, Any]) -> Question | None:
+    def _question(self, record: Mapping[str, Any], entries: Entries) -> Question | None:
         """What a node is asked for a record; a query that failed is on no node any more."""
         if record["op"] == "add":
             statistics = None if "statistics" in self.setting.options else self.progress.news()
             asked = {**record, "do": "add", "statistics": statistics}
-        elif self.entries.known(record["name"]).problem is not None:
+        elif entries.known(record["name"]).problem is not None:
             return None
         else:
             do = "remove" if record["op"] == "fail" else record["op"]
@@ -162,27 +171,9 @@ class Manager:
         return partial(Frame, asked)
 
     def _effective(self, at: str | int | None) -> int | None:
-        """From when on a change counts: never before an event that was seen already."""
-        latest = self.progress.latest
-        if at is None:
-            return None if latest is None else latest + 1
-        time = parse_time(at)
-        if latest is not None and time <= latest:
-            raise OptionError.of(
-                "too-early",
-                f"events up to {self._told(latest)} have been seen, "
-                f"so nothing can change at {self._told(time)}",
-                help="leave out --at, or give a later time",
-            )
-        return time
-
-    def _told(self, time: int) -> str:
-        """A time as people write it."""
+        """From when on a change counts."""
         column = None if self.schema is None else self.schema.field(self.options.end_column).type
-        if column is None or not pa.types.is_timestamp(column):
-            return str(time)
-        zone = "" if column.tz is None else "Z"
-        return f"{pa.scalar(time, pa.timestamp('us')).as_py().isoformat()}{zone}"
+        return effective_time(at, self.progress.latest, column)
 
     def _refuse_sources(self, compiled: CompiledQuery) -> None:
         if compiled.program.catalogue.sources:
@@ -191,6 +182,19 @@ class Manager:
                 "the text registers sources, and a manager's events come from its folder",
                 help="leave the registrations out; the type column names the source of an event",
             )
+
+    def learn_sharing(self) -> None:
+        """Ask the nodes what their queries share; not while one of them is at work."""
+        for node in self.nodes:
+            node.learn_sharing()
+
+    def shares_with(self, entry: Entry) -> list[str]:
+        """The running queries with which one has something in common that its node does once."""
+        known, running = self.entries.by_name, "running"
+        names = self.nodes[entry.place.node].facts.sharing.get(entry.name, ())
+        if entry.state != running:
+            return []
+        return [name for name in names if name in known and known[name].state == running]
 
     def _count_in(self, entry: Entry) -> None:
         """A query runs (again) on its node."""
@@ -254,71 +258,44 @@ class Manager:
     def do_batch(self) -> int:
         """Feed the next batch to the nodes and deliver what they find; returns how many matches.
 
-        Raises what a node has to say against the batch; then it waits until a query is stopped.
+        Raises what a node has to say against the batch; then it waits until a query is stopped. Or
+        raises that it was interrupted; then all is as if it had not been begun.
         """
         number = self._done
         mark = self.progress.mark()
         try:
-            counts, found = self._feed(number)
-        except CepheidError as problem:
+            # What was delivered before a kill must come out the same: no order goes before it.
+            fed = self._feed(number, may_interrupt=number != self._delivers)
+        except (CepheidError, Interrupted) as problem:
             self.progress.go_back(mark)
-            self.trouble = problem
+            self.trouble = problem if isinstance(problem, CepheidError) else None
             raise
-        ends = deliver_batch(number, found, self.entries, self.sinks, self._journal, self.setting)
-        record = {"op": "done", "batch": number, "matches": counts, "ends": ends}
-        self._journal.append(record)
-        self.entries.apply(record)
-        self._is_done()
-        self._estimate_anew()
-        return sum(counts.values())
-
-    def _is_done(self) -> None:
+        self._deliver(number, fed)
         self._done += 1
         self._since_checkpoint += 1
+        self._estimate_anew()
+        return sum(fed.counts.values())
 
-    def _feed(self, number: int) -> tuple[dict[str, int], list[tuple[str, bytes]]]:
-        """What the nodes find in a batch: how many matches by query, and tables of them.
+    def _deliver(self, number: int, fed: Fed) -> None:
+        if fed.tables and number != self._delivers:
+            self._journal.append({"op": "delivers", "batch": number})
+            self._delivers = number
+        ends = deliver_batch(
+            number, fed.tables, self.entries, self.sinks, self._journal, self.setting
+        )
+        record = {"op": "done", "batch": number, "matches": fed.counts, "ends": ends}
+        self._journal.append(record)
+        self.entries.apply(record)
 
-        A batch goes to the nodes that need one of its types; the others are told the time. If
-        one of them cannot do it, all are put back to before it.
-        """
+    def _feed(self, number: int, *, may_interrupt: bool) -> Fed:
+        """What the nodes find in a batch; if one of them cannot do it, all are as before it."""
         batch = _read(self._folder.events(number))
         self._know(batch.schema)
         types = self.progress.see(batch)
-        watermark = self.progress.watermark
-        for node in self.nodes:
-            needs = node.facts.needs
-            if needs is None or not needs.isdisjoint(types):
-                node.facts.received += batch.num_rows
-                node.begin(partial(self._batch_frame, number, watermark))
-            else:
-                node.begin(partial(Frame, {"do": "advance", "watermark": watermark}))
+        content = partial(self._folder.events, number)
+        begin_batch(self.nodes, batch, types, content, self.progress.watermark)
         self.progress.collect(batch)  # while the nodes are at it
-        answers, problem = self._answers()
-        if problem is not None:
-            for node in self.nodes:
-                if node.number in answers:
-                    node.take_back()
-            raise problem
-        counts: dict[str, int] = {}
-        tables: list[tuple[str, bytes]] = []
-        for answer in answers.values():
-            told = answer.head
-            for name, count, part in zip(told["names"], told["counts"], answer.parts, strict=True):
-                counts[name] = counts.get(name, 0) + count
-                tables.append((name, part))
-        return counts, tables
-
-    def _answers(self) -> tuple[dict[int, Frame], CepheidError | None]:
-        """The answers of the nodes that could do it, and what one that could not had to say."""
-        answers: dict[int, Frame] = {}
-        problem: CepheidError | None = None
-        for node in self.nodes:
-            try:
-                answers[node.number] = node.finish()
-            except CepheidError as found:
-                problem = found
-        return answers, problem
+        return finish_batch(self.nodes, may_interrupt=may_interrupt)
 
     def _estimate_anew(self) -> None:
         """Estimate loads anew when much more is known of the events than before."""
@@ -329,10 +306,6 @@ class Manager:
         for entry in self.entries.by_name.values():
             if entry.state == "running":
                 self._count_in(entry)
-
-    def _batch_frame(self, number: int, watermark: int) -> Frame:
-        head = {"do": "feed", "watermark": watermark}
-        return Frame(head, (self._folder.events(number),))
 
     def _know(self, schema: pa.Schema) -> None:
         """The first events tell the columns: queries that do not fit them fail, alone."""
@@ -402,28 +375,50 @@ class Manager:
             node.end()
         self.sinks.end()
 
-    def _recover(self) -> None:
-        """Start the nodes from the last checkpoint, and do again what the journal tells since."""
-        checkpoint = self._folder.checkpoint()
-        self._start_nodes(checkpoint)
-        before = 0 if checkpoint is None else checkpoint.records
+    def _read_journal(self) -> None:
+        """What all records come to, for those who ask while the nodes are still to be told."""
         records, placed = self._journal.records, 0
         if records and records[0]["op"] == SUM:
             self._set_sum(records[0])
             placed, records = records[0]["placed"], records[1:]
-        for number, record in enumerate(records, self._journal.begun_at):
-            if number >= before:
-                self._do_again(record)
-            elif record["op"] == "done":
-                self._done += 1
+        for record in records:
             self.entries.apply(record)
             self._count_file(record)
+            self._done += record["op"] == "done"
+            if record["op"] == "delivers":
+                self._delivers = record["batch"]
+        self.placement.placed_ever = placed + sum(each["op"] == "add" for each in records)
+
+    def recover(self) -> None:
+        """Start the processes, and tell the nodes again what came after the last checkpoint.
+
+        Once is enough.
+        """
+        if self._has_begun:
+            return
+        self._has_begun = True
+        checkpoint = self._folder.checkpoint()
+        before = 0 if checkpoint is None else checkpoint.records
+        records = self._journal.records
+        past = Entries()
+        if records and records[0]["op"] == SUM:
+            past.set_json(records[0]["entries"])
+            records = records[1:]
+        after = max(0, before - self._journal.begun_at)
+        for record in records[:after]:
+            past.apply(record)
+        self.to_do_again = sum(each["op"] == "done" for each in records[after:])
+        self._start_nodes(checkpoint)
+        for record in records[after:]:
+            self._do_again(record, past)
+            past.apply(record)
+        placed = self.placement.placed_ever
         for entry in self.entries.by_name.values():
             if entry.state == "running":
                 self._count_in(entry)
+        self.placement.placed_ever = placed
         for path in self.entries.paths(self.progress.watermark):
             self.sinks.forget_drafts(Path(path))
-        self.placement.placed_ever = placed + sum(each["op"] == "add" for each in records)
         self._journal.forget()
 
     def _start_nodes(self, checkpoint: Checkpoint | None) -> None:
@@ -438,16 +433,15 @@ class Manager:
                 written = bytes.fromhex(checkpoint.facts["schema"])
                 self.schema = pa.ipc.read_schema(pa.py_buffer(written))
 
-    def _do_again(self, record: Mapping[str, Any]) -> None:
+    def _do_again(self, record: Mapping[str, Any], past: Entries) -> None:
         match record["op"]:
             case "add" | "pause" | "resume" | "remove" | "fail":
-                question = self._question(record)
-                if question is not None:
-                    self._node_of(record).ask(question)
+                self._ask_node(record, past)
             case "done":
                 self._schema_again(record["batch"])
-                self._feed(record["batch"])  # what it finds was delivered
-                self._is_done()
+                self._feed(record["batch"], may_interrupt=False)  # what it finds was delivered
+                self._since_checkpoint += 1
+                self.to_do_again -= 1
             case _:
                 pass
 
@@ -455,27 +449,6 @@ class Manager:
         """Queries that do not fit were found out before, and stand so in the journal."""
         if self.schema is None:
             self.schema = _read(self._folder.events(number)).schema
-
-
-def parse_time(at: str | int) -> int:
-    """A time as a client writes it: a number in the events' unit, or a date and time of ISO 8601.
-
-    >>> parse_time("12"), parse_time("1970-01-01T00:00:01Z")
-    (12, 1000000)
-    """
-    if isinstance(at, int):
-        return at
-    text = at.strip()
-    if text.lstrip("-").isdigit():
-        return int(text)
-    try:
-        return as_time(datetime.fromisoformat(text))
-    except ValueError:
-        raise OptionError.of(
-            "bad-time",
-            f"`{text}` is not a time",
-            help="write a whole number, or e.g. 2026-01-31T12:00:00Z",
-        ) from None
 
 
 def _now() -> str:

@@ -7,7 +7,9 @@ that one that died is replaced by another which is asked the same again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from operator import is_
 from time import perf_counter
 from typing import Any
@@ -19,6 +21,7 @@ from cepheid.hosts.found import Found
 from cepheid.hosts.snapshot import write_table
 from cepheid.hosts.workload import Workload
 from cepheid.manager.wire import Frame
+from cepheid.model.errors import CepheidError
 from cepheid.planner.compiled_query import compile_text
 from cepheid.planner.workload_plan import Member
 from cepheid.statistics.event_statistics import from_json
@@ -32,6 +35,8 @@ class Node:
         self._workload = Workload()
         self._members: tuple[Member, ...] = ()
         self._needs: list[str] | None = []
+        self._plan = 0
+        self._has_fed = False
 
     def answer(self, frame: Frame) -> Frame:
         """Do what a frame asks for, and tell how things stand then."""
@@ -55,10 +60,16 @@ class Node:
                     events += batch.num_rows
                     found = found + self._workload.feed(batch)
                 found = found + self._workload.advance(asked["watermark"])
+                self._has_fed = True
             case "advance":
                 found = self._workload.advance(asked["watermark"])
             case "snapshot":
                 return Frame({}, (self._workload.snapshot(),))
+            case "sharing":
+                # Queries that do not fit one another's columns are found out by the first events.
+                with suppress(CepheidError):
+                    return Frame({"shares": sharing(self._workload)})
+                return Frame({"shares": {}})
             case other:
                 message = f"a node does not know `{other}`"
                 raise ValueError(message)
@@ -69,6 +80,7 @@ class Node:
                 "names": list(matches),
                 "counts": [len(each) for each in matches.values()],
                 "needs": self._needed(),
+                "plan": [self._plan, self._has_fed],
                 "live": self._workload.live_events,
                 "events": events,
                 "seconds": perf_counter() - begin,
@@ -82,6 +94,7 @@ class Node:
         same = len(members) == len(self._members) and all(map(is_, members, self._members))
         if not same:
             self._members, self._needs = members, needed_types(self._workload)
+            self._plan += 1
         return self._needs
 
     def _start(self, options: Mapping[str, Any], snapshot: Sequence[bytes]) -> None:
@@ -109,3 +122,19 @@ def needed_types(workload: Workload) -> list[str] | None:
                         return None
                     found.update(each.types)
     return sorted(found)
+
+
+def sharing(workload: Workload, most: int = 20) -> dict[str, list[str]]:
+    """The queries with which each one has something in common that runs once; not all if many."""
+    found: dict[str, dict[str, None]] = {}
+    shared = (
+        node.queries
+        for graph in (workload.graph() if workload.members else ())
+        for node in graph.nodes
+        if node.kind != "query" and len(node.queries) > 1
+    )
+    for names in shared:
+        for name in names:
+            others = (other for other in names if other != name)
+            found.setdefault(name, {}).update(dict.fromkeys(islice(others, most)))
+    return {name: list(others)[:most] for name, others in found.items()}

@@ -1,24 +1,56 @@
-"""A manager at work: one thread that does, in turn, what clients ask for and what events bring."""
+"""A manager at work: one thread that does, in turn, what clients ask for and what events bring.
+
+Nodes may be busy with a batch for long. Clients who only look are answered meanwhile, from what the
+manager knows; those who change something wait until the batch is done. If they pause or stop a
+query the batch is broken off for it, and begun anew afterwards. Whoever waits too long is told why.
+"""
 
 from __future__ import annotations
 
 import queue
+import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
+from cepheid.manager.attending import Ending, Interrupted
+from cepheid.manager.entries import Entry
 from cepheid.manager.event_folder import EventFolder, FoundFile, Read, ReadAnew, fitting
 from cepheid.manager.manager import Manager
-from cepheid.manager.tables import list_of, nodes_of, queries_of, submitted
+from cepheid.manager.tables import busy_of, list_of, nodes_of, queries_of, submitted
 from cepheid.model.errors import CepheidError, DataError, EnvironmentProblem, OptionError
 
 _PAUSE = 0.1
 """Seconds between two looks at the folder."""
 
+_GRACE = 2.0
+"""Seconds that a batch under way is given before it is broken off for an order."""
+_PATIENCE = 10.0
+"""Seconds that an order waits for nodes that are busy."""
+
+_CHANGES = ("pause", "resume", "stop")
+_SUBMIT = ("name", "at", "language", "query", "source", "folder")
+
 Request = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """A request, who waits for its answer, and since when."""
+
+    request: Request
+    answer: Future[Any]
+    since: float = field(default_factory=time.monotonic)
+
+    def refuse(self, problem: CepheidError) -> None:
+        """Tell why it is not done, unless nobody waits any more."""
+        if self.answer.set_running_or_notify_cancel():
+            self.answer.set_exception(problem)
 
 
 class Serving:
@@ -32,13 +64,19 @@ class Serving:
         self._folder = folder
         self._read = read
         self._tell = tell
-        self._requests: queue.Queue[tuple[Request, Future[Any]]] = queue.Queue(maxsize=1000)
-        self._is_ending = False
+        self._requests: queue.Queue[_Order] = queue.Queue(maxsize=1000)
+        self._orders: deque[_Order] = deque()
+        self._ending_since: float | None = None
+        self._has_ended = False
+        self._is_attending = False
+        manager.attend = self._attend
 
     def ask(self, request: Request, patience: float) -> Any:
-        """Have a request done between two batches; raises what is wrong with it."""
+        """Have a request done; raises what is wrong with it."""
         answer: Future[Any] = Future()
-        self._requests.put((request, answer), timeout=patience)
+        self._requests.put(_Order(request, answer), timeout=patience)
+        if self._has_ended:
+            raise _ends()
         try:
             return answer.result(timeout=patience)
         except TimeoutError:
@@ -47,42 +85,114 @@ class Serving:
             return answer.result(timeout=patience)
 
     def end(self) -> None:
-        """Let the loop end after the batch that is under way."""
-        self._is_ending = True
+        """Let the loop end; a batch under way is given a little time."""
+        self._ending_since = time.monotonic()
 
     def run(self) -> None:
         """Work until `end`; then keep the state."""
+        try:
+            # What was under way when it ended is done by the next manager, as after a kill.
+            with suppress(Ending):
+                self._work()
+        finally:
+            self._has_ended = True
+            self._refuse_all()
+
+    def _work(self) -> None:
         manager = self._manager
+        manager.recover()
         if manager.has_waiting:
             # It may have been under way when the last manager was killed: it is done again before
             # queries come or go, so that it leaves the same files.
             self._do_batch()
-        while not self._is_ending:
+        while self._ending_since is None:
             self._answer_all(wait=not manager.has_waiting)
             if manager.has_waiting:
                 self._do_batch()
             else:
                 self._look_for_file()
-        while not self._requests.empty():
-            _, answer = self._requests.get_nowait()
-            answer.set_exception(EnvironmentProblem.of("manager-ends", "the manager ends"))
         if manager.has_news:
+            self.end()  # a checkpoint is given its own time
             manager.checkpoint()
 
-    def _answer_all(self, *, wait: bool) -> None:
-        with suppress(queue.Empty):
-            request, answer = self._requests.get(block=wait, timeout=_PAUSE)
-            while True:
-                self._answer(request, answer)
-                request, answer = self._requests.get_nowait()
+    # -- requests ---------------------------------------------------------------------------------
 
-    def _answer(self, request: Request, answer: Future[Any]) -> None:
-        if not answer.set_running_or_notify_cancel():
+    def _answer_all(self, *, wait: bool) -> None:
+        if wait and not self._orders:
+            with suppress(queue.Empty):
+                self._sort(self._requests.get(timeout=_PAUSE))
+        self._sort_requests()
+        while self._orders and self._ending_since is None:
+            self._answer(self._orders.popleft())
+
+    def _attend(self, *, may_interrupt: bool) -> None:
+        """While nodes are busy: answer those who look, and see whether somebody waits too long."""
+        before, self._is_attending = self._is_attending, True
+        try:
+            self._sort_requests()
+        finally:
+            self._is_attending = before
+        now = time.monotonic()
+        if self._ending_since is not None and now - self._ending_since > _GRACE:
+            raise Ending
+        while self._orders and now - self._orders[0].since > _PATIENCE:
+            self._orders.popleft().refuse(self._busy())
+        if may_interrupt and any(self._interrupts(each, now) for each in self._orders):
+            raise Interrupted
+
+    def _interrupts(self, order: _Order, now: float) -> bool:
+        """Whether a batch is broken off for an order: it takes work from a node."""
+        entry = self._entry_of(order.request)
+        states = {"pause": ("running",), "stop": ("running", "paused")}
+        is_less_work = entry is not None and entry.state in states.get(order.request["do"], ())
+        return is_less_work and not order.answer.cancelled() and now - order.since > _GRACE
+
+    def _entry_of(self, request: Request) -> Entry | None:
+        name = request.get("name")
+        return self._manager.entries.by_name.get(name) if isinstance(name, str) else None
+
+    def _sort_requests(self) -> None:
+        with suppress(queue.Empty):
+            while True:
+                self._sort(self._requests.get_nowait())
+
+    def _sort(self, order: _Order) -> None:
+        """Answer at once what needs no node; the rest waits until the nodes are free."""
+        do = order.request.get("do")
+        if do == "submit" or (do in _CHANGES and self._entry_of(order.request) is not None):
+            self._orders.append(order)
+        else:
+            self._answer(order)
+
+    def _answer(self, order: _Order) -> None:
+        if not order.answer.set_running_or_notify_cancel():
             return
         try:
-            answer.set_result(self._done(request))
+            order.answer.set_result(self._done(order.request))
+        except Ending:
+            order.answer.set_exception(_ends())
+            raise
         except Exception as problem:  # whoever asked is told
-            answer.set_exception(problem)
+            order.answer.set_exception(problem)
+
+    def _refuse_all(self) -> None:
+        with suppress(queue.Empty):
+            while True:
+                self._orders.append(self._requests.get_nowait())
+        while self._orders:
+            self._orders.popleft().refuse(_ends())
+
+    def _busy(self) -> EnvironmentProblem:
+        busy = busy_of(self._manager)
+        told = [f"node {each['node']} has been busy for {each['seconds']:,.0f} s" for each in busy]
+        names = [name for each in busy for name in each["queries"]]
+        return EnvironmentProblem.of(
+            "nodes-busy",
+            f"{', '.join(told) or 'the nodes are busy'}: nothing has been changed",
+            help="ask again; or pause or stop one of its queries: " + ", ".join(names)
+            if names and not self._manager.to_do_again
+            else "ask again later",
+        )
 
     def _done(self, request: Request) -> Any:
         manager = self._manager
@@ -96,6 +206,8 @@ class Serving:
                 left = manager.entries.by_name.get(name)
                 return {"name": name, "state": "stopped" if left is None else left.state}
             case {"do": "list"}:
+                if not self._is_attending:
+                    manager.learn_sharing()
                 return list_of(manager)
             case {"do": "queries"}:
                 return queries_of(manager)
@@ -107,9 +219,16 @@ class Serving:
             case _:
                 raise OptionError.of("unknown-request", "the manager does not know this request")
 
+    # -- events -----------------------------------------------------------------------------------
+
     def _do_batch(self) -> None:
         try:
             self._manager.do_batch()
+        except Interrupted:
+            self._tell(
+                "note: the batch under way is begun anew, after a query is paused or stopped"
+            )
+            return
         except CepheidError as problem:
             if self._manager.trouble is None:
                 raise  # matches cannot be delivered: a new start does the batch again
@@ -156,7 +275,9 @@ class Serving:
                 columns = ", ".join(new)
                 self._tell(f"note: `{found.path.name}` has new columns, left out: {columns}")
             is_first = False
+            self._attend(may_interrupt=False)  # a file may be long
             yield batch
 
 
-_SUBMIT = ("name", "at", "language", "query", "source", "folder")
+def _ends() -> EnvironmentProblem:
+    return EnvironmentProblem.of("manager-ends", "the manager ends")

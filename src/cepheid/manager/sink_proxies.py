@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cepheid.manager.attending import Attend, attend_nobody
 from cepheid.manager.registered_sink import Target, Way
 from cepheid.manager.wire import Frame, Gone
 from cepheid.manager.worker import Worker
@@ -51,9 +52,10 @@ class _Order:
 class SinkProxies:
     """Proxies 0 to `count` - 1; each writes one file for a batch in which its queries find some."""
 
-    def __init__(self, out: Path, count: int) -> None:
-        """`out` is the folder of the files."""
+    def __init__(self, out: Path, count: int, attend: Attend = attend_nobody) -> None:
+        """`out` is the folder of the files; `attend` is called while proxies are waited for."""
         self._out = out.absolute()
+        self._attend = attend
         self._workers: list[Worker] = []
         self.facts = [ProxyFacts() for _ in range(count)]
 
@@ -61,7 +63,7 @@ class SinkProxies:
         """Start all processes; drafts that killed ones left are removed."""
         self._out.mkdir(parents=True, exist_ok=True)
         self.forget_drafts(self._out)
-        self._workers = [_started() for _ in self.facts]
+        self._workers = [self._started() for _ in self.facts]
 
     @staticmethod
     def forget_drafts(folder: Path) -> None:
@@ -137,13 +139,12 @@ class SinkProxies:
                 return self._workers[proxy].receive()
             except Gone:
                 self._workers[proxy].end()
-                self._workers[proxy] = _started()
+                self._workers[proxy] = self._started()
                 with suppress(Gone):
                     self._workers[proxy].send(frame)
         raise InternalError.of(
             "proxy-dies", f"sink proxy {proxy} died {_ATTEMPTS} times at the same batch"
         )
 
-
-def _started() -> Worker:
-    return Worker("cepheid.manager.sink_proxy")
+    def _started(self) -> Worker:
+        return Worker("cepheid.manager.sink_proxy", self._attend)

@@ -19,6 +19,7 @@ from cepheid.delivery.match_files import match_bytes, open_match_file
 from cepheid.delivery.nested_columns import plain_table
 from cepheid.hosts.snapshot import read_table
 from cepheid.manager.durable import flush_to_disk
+from cepheid.manager.parent_death import die_with_parent
 from cepheid.manager.registered_sink import Way
 from cepheid.manager.wire import Frame
 from cepheid.manager.worker_main import answer_frames
@@ -75,5 +76,6 @@ def _show(shown: Mapping[str, Any], table: pa.Table) -> None:
 
 
 if __name__ == "__main__":
+    die_with_parent(int(sys.argv[1]))
     leave_out_libraries()
     answer_frames(deliver)

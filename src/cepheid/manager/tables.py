@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from datetime import UTC, datetime
 from typing import Any
 
 from cepheid.manager.entries import Entry
@@ -22,6 +23,25 @@ def submitted(entry: Entry, warnings: tuple[Diagnostic, ...]) -> dict[str, Any]:
     }
 
 
+def busy_of(manager: Manager) -> list[dict[str, Any]]:
+    """The nodes that are at work now, since when, and the queries on them."""
+    now = datetime.now(UTC)
+    return [
+        {
+            "node": node.number,
+            "since": since.isoformat(timespec="seconds"),
+            "seconds": (now - since).total_seconds(),
+            "queries": [
+                each.name
+                for each in manager.entries.by_name.values()
+                if each.place.node == node.number and each.state == "running"
+            ],
+        }
+        for node in manager.nodes
+        if (since := node.busy_since) is not None
+    ]
+
+
 def list_of(manager: Manager) -> dict[str, Any]:
     """All queries, and what holds up the events if something does."""
     return {
@@ -34,12 +54,13 @@ def list_of(manager: Manager) -> dict[str, Any]:
                 "matches": entry.matches,
                 "node": entry.place.node,
                 "sink": entry.place.sink,
-                "shares_with": manager.placement.shares_with(entry.name),
+                "shares_with": manager.shares_with(entry),
                 "error": None if entry.problem is None else error_as_json(entry.problem),
             }
             for entry in manager.entries.by_name.values()
         ],
         "trouble": None if manager.trouble is None else error_as_json(manager.trouble),
+        "busy": busy_of(manager),
     }
 
 
@@ -55,6 +76,7 @@ def queries_of(manager: Manager) -> dict[str, Any]:
                 "language": entry.language,
                 "query": entry.query,
                 "node": entry.place.node,
+                "since": entry.since,
             }
             for entry in manager.entries.by_name.values()
             if entry.state == "running"
@@ -110,7 +132,9 @@ def nodes_of(manager: Manager) -> dict[str, Any]:
             "files": sum(each["op"] == "file" for each in manager.files.values()),
             "refused": sum(each["op"] == "refused" for each in manager.files.values()),
             "waiting": manager.waiting,
+            "to_do_again": manager.to_do_again,
         },
+        "busy": busy_of(manager),
         "load_unit": "s" if is_timestamp else "tick",
         "strategy": manager.setting.strategy.value,
     }
