@@ -86,8 +86,7 @@ def found_in(query: CompiledQuery, parts: list[Matches]) -> Counter[Any]:
             order = [(name, event) for _, name, event in sorted(chain, key=lambda c: c[0])]
             found[(tuple(order), row["start"], row["end"])] += 1
             ids[row["match_id"]] += 1
-    # An iteration of an iteration finds one thing in several ways, by the definitions, too.
-    assert sorted(ids.values()) == sorted(found.values()), "one match id for two matches"
+    assert max(ids.values(), default=1) == 1, "one match id for two matches"
     return found
 
 

@@ -115,6 +115,17 @@ def test_a_rule_can_be_switched_off(name: str) -> None:
         assert name not in {step.rule for step in done.trace}
 
 
+def test_a_pattern_that_hands_failures_on_is_left_as_it_is() -> None:
+    """Fewer matches of a part are fewer failures, too: a rule may drop what nobody would find."""
+    text = (
+        "Filter(Next(Except(Next(Atom([A], a), Atom([B], b)), Atom([N], n), since=a{}), "
+        "Atom([C], c)), a.v > 0)"
+    )
+    assert optimise(from_text(text.format(""))).trace
+    reporting = from_text(text.format(", report_failures=true"))
+    assert optimise(reporting) == (reporting, ())
+
+
 def test_an_unknown_rule_is_refused() -> None:
     with pytest.raises(OptionError, match=r"no rule `merge_filter`[\s\S]*did you mean `merge_filt"):
         optimise(Atom(("A",), "x"), off=["merge_filter"])

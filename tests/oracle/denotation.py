@@ -65,10 +65,25 @@ class Oracle:
         return list(self._denote(node))
 
     def _found(self, node: pt.Pattern) -> list[Match]:
-        """The matches of an operand; only the root shows failed detections."""
-        return [match for match in self._denote(node) if not match.fail]
+        """The matches of an operand, without its failed detections."""
+        return [match for match in self._own(node) if not match.fail]
 
-    def _denote(self, node: pt.Pattern) -> Iterable[Match]:
+    def _denote(self, node: pt.Pattern) -> Iterator[Match]:
+        """What a node finds, and the failures that it reads in place of matches and hands on."""
+        yield from self._own(node)
+        match node:
+            case pt.Next(first):
+                heads: tuple[pt.Pattern, ...] = (first,)
+            case pt.Union(patterns):
+                heads = patterns
+            case pt.Filter() | pt.Within() | pt.Plus() | pt.Timer() | pt.Except():
+                heads = (node.pattern,)
+            case _:
+                heads = ()
+        for each in heads:
+            yield from (match for match in self._denote(each) if match.fail)
+
+    def _own(self, node: pt.Pattern) -> Iterable[Match]:
         match node:
             case pt.Atom():
                 return self._atom(node)

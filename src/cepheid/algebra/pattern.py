@@ -388,6 +388,24 @@ def walk(node: Pattern) -> Iterator[Pattern]:
         stack.extend(reversed(operands(current)))
 
 
+def failing(node: Pattern) -> Iterator[Except]:
+    """The exceptions whose failures come out of a pattern, those of operands first.
+
+    What reads a failure in the place of the match it is about hands it on (SPEC A1.3). What is
+    waited for, and what cancels, is not such a match: the next one may still come.
+    """
+    match node:
+        case Union():
+            for each in node.patterns:
+                yield from failing(each)
+        case Next():
+            yield from failing(node.first)
+        case Filter() | Within() | Plus() | Timer() | Except():
+            yield from failing(node.pattern)
+    if isinstance(node, Except) and node.report_failures:
+        yield node
+
+
 def bound_variables(node: Pattern) -> tuple[str, ...]:
     """The variables bound in a match of the pattern, in pattern order, without repeats."""
     match node:

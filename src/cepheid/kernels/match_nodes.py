@@ -152,8 +152,11 @@ def renamed(nodes, count, node, names, at):  # type: ignore[no-untyped-def]
     """A copy of a match whose variable v is called names[at + v]; as `joined`."""
     last = joined(nodes, count, -1, node, 0)
     for each in range(count, last + 1):
-        if nodes[each, 1] > NO_INSTANT:
-            nodes[each, 1] = names[at + nodes[each, 1]]
+        variable = nodes[each, 1]
+        if variable >= 0:
+            nodes[each, 1] = names[at + variable]
+        elif NO_INSTANT < variable < -1:
+            nodes[each, 1] = -2 - names[at - 2 - variable]
     return last
 
 
@@ -176,6 +179,14 @@ def failed(nodes, count, node, fatal):  # type: ignore[no-untyped-def]
     nodes[copy + 2, 1] = nodes[fatal, 1]
     nodes[copy + 2, 2] = nodes[fatal, 2]
     return copy + 2
+
+
+@compiled
+def is_failure(nodes, node):  # type: ignore[no-untyped-def]
+    """Whether a chain tells of a failure."""
+    if nodes[node, 1] < NO_INSTANT and nodes[node, 0] >= 0:
+        node = nodes[node, 0]
+    return nodes[node, 1] == -1
 
 
 @compiled

@@ -40,6 +40,7 @@ from cepheid.kernels.match_nodes import (
     first_start,
     given_before,
     given_chain,
+    is_failure,
     joined,
     last_stamps,
     latest,
@@ -65,6 +66,7 @@ from cepheid.kernels.succession_shape import (
     FLAGS,
     FOLLOW,
     GIVEN,
+    HANDS_ON,
     KIND,
     MERGE,
     NO_VARIABLE,
@@ -282,6 +284,7 @@ def work(  # type: ignore[no-untyped-def]
             first = operators[k, FIRST]
             second = operators[k, SECOND]
             extras = operators[k, EXTRAS]
+            hands_on = operators[k, FLAGS] & HANDS_ON
             # What waiting instances are served with (u to last), what then waits (begins to ends),
             # and how much room all this may need.
             u = last = begins = ends = 0
@@ -294,7 +297,9 @@ def work(  # type: ignore[no-untyped-def]
                 for x in range(u, last):
                     q = found[x, 0]
                     code = mixed(0, k)
-                    if operators[k, SECOND_KEY] >= 0:
+                    if kind == REPEAT and hands_on and is_failure(nodes, q):
+                        code = NO_KEY
+                    elif operators[k, SECOND_KEY] >= 0:
                         code = mixed(
                             code,
                             condition(
@@ -319,6 +324,7 @@ def work(  # type: ignore[no-untyped-def]
                 more_waiting = ends - begins
                 if kind == REPEAT:
                     more_waiting += more_found
+                if kind == REPEAT or hands_on:
                     more_found += ends - begins
             elif kind == MERGE:
                 for each in range(extras // 2):
@@ -330,7 +336,7 @@ def work(  # type: ignore[no-untyped-def]
                             more_nodes += length_of(nodes, found[x, 0])
             elif kind == DELAY:
                 more_waiting = spans[first, 1] - spans[first, 0]
-                more_found = more_waiting if extra[operators[k, EXTRA]] == 0 else 0
+                more_found = more_waiting if hands_on or extra[operators[k, EXTRA]] == 0 else 0
                 row = queues[second, 0]
                 while row >= 0 and waiting[row, DEADLINE] == now:
                     more_found += 1
@@ -372,14 +378,20 @@ def work(  # type: ignore[no-untyped-def]
             elif kind == TESTS:
                 for x in range(spans[first, 0], spans[first, 1]):
                     m = found[x, 0]
-                    if condition(operators[k, TEST], nodes, m, m, base, facts, numbers, ci, cf):
+                    if (hands_on and is_failure(nodes, m)) or condition(
+                        operators[k, TEST], nodes, m, m, base, facts, numbers, ci, cf
+                    ):
                         copy_finding(found, x, top)
                         top += 1
             elif kind == DELAY:
                 delay = extra[operators[k, EXTRA]]
                 for x in range(spans[first, 0], spans[first, 1]):
-                    counters[STARTED] += 1
                     m = found[x, 0]
+                    if hands_on and is_failure(nodes, m):
+                        copy_finding(found, x, top)
+                        top += 1
+                        continue
+                    counters[STARTED] += 1
                     schedule(waiting, queues, counts, second, k, m, now, now + delay, found[x, 2])
                     control[DUE] = min(control[DUE], now + delay)
                 row = queues[second, 0]
@@ -409,6 +421,10 @@ def work(  # type: ignore[no-untyped-def]
                     heads[k] = row
                 for x in range(spans[first, 0], spans[first, 1]):
                     m = found[x, 0]
+                    if hands_on and is_failure(nodes, m):
+                        copy_finding(found, x, top)
+                        top += 1
+                        continue
                     since = -FAR
                     for each in range(extras):
                         event = latest(nodes, m, extra[operators[k, EXTRA] + each])
@@ -503,16 +519,13 @@ def work(  # type: ignore[no-untyped-def]
             # New instances wait: of an iteration, all of its runs.
             if kind == REPEAT:
                 for x in range(spans[first, 0], spans[first, 1]):
-                    if operators[k, STARTS] < 0 or condition(
-                        operators[k, STARTS],
-                        nodes,
-                        -1,
-                        found[x, 0],
-                        base,
-                        facts,
-                        numbers,
-                        ci,
-                        cf,
+                    q = found[x, 0]
+                    if (
+                        operators[k, STARTS] < 0
+                        or (hands_on and is_failure(nodes, q))
+                        or condition(
+                            operators[k, STARTS], nodes, -1, q, base, facts, numbers, ci, cf
+                        )
                     ):
                         copy_finding(found, x, top)
                         found[top, 2] = 1
@@ -524,6 +537,11 @@ def work(  # type: ignore[no-untyped-def]
                     rank_runs(nodes, found, begins, ends, facts, base)
             for x in range(begins, ends):
                 m = found[x, 0]
+                if hands_on and is_failure(nodes, m):
+                    if kind == FOLLOW:
+                        copy_finding(found, x, top)
+                        top += 1
+                    continue
                 if operators[k, FLAGS] & CAPPED and found[x, 2] >= most:
                     continue
                 code = mixed(0, k)

@@ -224,6 +224,8 @@ queue's number in the place of a second operand.
 """
 
 UNORDERED, CAPPED, REPORTS, ROOT, TOTALS, RANKED, GIVEN, REPEATED = 1, 2, 4, 8, 16, 32, 64, 128
+HANDS_ON = 256
+"""What an operator reads in its first operand may be a failure, which it hands on as it is."""
 
 NO_VARIABLE, OWN_START = -1, -2
 """In place of a variable: the end of a group of deadlines, the start of the whole match."""
@@ -270,6 +272,8 @@ class _TableBuilder:
             row[FLAGS] = row[EXTRAS] = row[SHIFT] = 0
             for column, value in self._cells(operator).items():
                 row[column] = value
+            if any(rows[each, FLAGS] & (REPORTS | HANDS_ON) for each in _heads(operator)):
+                row[FLAGS] |= HANDS_ON
             for operand in dict.fromkeys(operands_of(operator)):
                 users[operand].append(number)
             if isinstance(operator, Leaf | Given):
@@ -367,6 +371,11 @@ class _TableBuilder:
             FIRST_KEY: self._number(operator.first_key),
             SECOND_KEY: self._number(operator.second_key),
         }
+
+
+def _heads(operator: Operator) -> tuple[int, ...]:
+    """The operands whose matches an operator's own begin with."""
+    return operator.operands if isinstance(operator, Merge) else operands_of(operator)[:1]
 
 
 def _text(condition: Condition) -> Condition:

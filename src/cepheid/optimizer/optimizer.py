@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from cepheid.algebra.pattern import Pattern
+from cepheid.algebra.pattern import Pattern, failing
 from cepheid.model.diagnostics import did_you_mean
 from cepheid.model.errors import OptionError
 from cepheid.optimizer.choice import Choice
@@ -128,6 +128,9 @@ def optimise(
     'Next(Next(Atom([A], x), Atom([B], y)), Atom([C], z))'
     """
     _refuse_unknown(off)
+    if any(each is not pattern for each in failing(pattern)):
+        # Rules keep matches, not what fails inside of a pattern and is handed on.
+        return Optimised(pattern, ())
     wanted = [rule for rule in rules if rule.__name__ not in off]
     rewriter = Rewriter(wanted, is_checking=check)
     if costs is None:

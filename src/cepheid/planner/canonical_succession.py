@@ -36,6 +36,7 @@ from cepheid.algebra.pattern import (
     Timer,
     Union,
     Within,
+    failing,
     walk,
 )
 from cepheid.algebra.text import to_text
@@ -84,16 +85,16 @@ class CanonicalForms:
     def add_query(self, pattern: Pattern) -> Canonical:
         """The form of a whole query.
 
-        Only such a pattern reports failures. It tells the exception that comes first, of several at
+        Failures come out of a query only. Each tells the exception that comes first, of several at
         once the one it finds first: there the operands of unions stay as they are.
         """
-        if isinstance(pattern, Except) and pattern.report_failures:
-            self._reporting.add(id(pattern))
-            self._in_order.update(id(node) for node in walk(pattern.negated))
+        for each in failing(pattern):
+            self._reporting.add(id(each))
+            self._in_order.update(id(node) for node in walk(each.negated))
         return self.of(pattern)
 
     def reports(self, node: Except) -> bool:
-        """Whether it is a query that reports failures."""
+        """Whether its failures come out of a query."""
         return id(node) in self._reporting
 
     def of(self, node: Pattern) -> Canonical:

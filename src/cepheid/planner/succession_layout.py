@@ -24,6 +24,7 @@ from cepheid.algebra.pattern import (
     Union,
     Within,
     bound_variables,
+    failing,
     operands,
 )
 from cepheid.kernels.succession_shape import (
@@ -274,7 +275,9 @@ def operands_below(node: Pattern, above: Above) -> tuple[tuple[Pattern, Above], 
             limits += [] if above.span is None else [above.span]
             return ((node.first, above), (node.second, Above((), min(limits, default=None))))
         case Except():
-            return ((node.pattern, above), (node.negated, ALONE))
+            # A match that is too long may still fail, and be reported.
+            passed = ALONE if node.report_failures else above
+            return ((node.pattern, passed), (node.negated, ALONE))
         case Plus():
             return ((node.pattern, Above((), above.span)),)
         case _:
@@ -341,6 +344,7 @@ class OneQuery(OperatorBuilder):
         self._plan = plan
         self._numbers = {c.variable: n for n, c in enumerate(plan.components)}
         self._bit_tests: list[tuple[int, str, Expression]] = []
+        self._failing = tuple(failing(plan.pattern))
 
     def build(self) -> SuccessionLayout:
         """All operators, and the bits of masks that stand for components."""
@@ -375,6 +379,5 @@ class OneQuery(OperatorBuilder):
         return bit
 
     def reports(self, node: Except) -> bool:
-        """Whether it is the whole pattern, and was asked to."""
-        # Only a query's own failures come out of it: what reads a failure fails itself.
-        return node.report_failures and node is self._plan.pattern
+        """Whether it was asked to, and its failures come out of the whole pattern."""
+        return any(each is node for each in self._failing)

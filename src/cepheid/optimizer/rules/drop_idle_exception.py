@@ -17,11 +17,9 @@ def drop_idle_exception(node: Pattern) -> Pattern | None:
     must still come before that end. It would not be for an earlier `since`: `A ; (B \\ N)` waits
     for B from the end of a on, so its exception is Except(Next(A, B), N, since=a). Nor behind a
     Timer, which moves the end of the match away from its last event; nor for an N that fails on
-    missing attributes; nor over an exception that reports its failures, which would then be shown.
+    missing attributes.
     """
     match node:
-        case Except(Except(report_failures=True)):
-            return None
         case Except(pattern, negated, since) if since == last_event(pattern):
             return pattern if is_in_order(negated) and _is_quiet(negated) else None
         case _:

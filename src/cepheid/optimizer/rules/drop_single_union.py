@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from cepheid.algebra.pattern import Except, Pattern, Union
+from cepheid.algebra.pattern import Pattern, Union
 
 
 def drop_single_union(node: Pattern) -> Pattern | None:
     """
     Union(A)  ->  A
 
-    Sound because a bag union of one bag is that bag. It would not be for an exception that reports
-    its failures: a failure shows only where nothing stands above it, so the Union hides it.
+    Sound because a bag union of one bag is that bag, failures included. It would not be for two
+    operands, even if they are equal: bags count.
     """
     match node:
-        case Union((Except(report_failures=True),)):
-            return None
         case Union((only,)):
             return only
         case _:
