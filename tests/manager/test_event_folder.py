@@ -71,3 +71,29 @@ def test_a_column_of_another_type_is_refused_by_name():
     given = pa.record_batch({"type": ["A"], "ts": ["soon"]})
     with pytest.raises(DataError, match="column `ts`"):
         list(fitting(iter([given]), schema))
+
+
+def test_a_file_that_changes_after_it_was_taken_is_found_out(tmp_path):
+    (tmp_path / "a.csv").write_text("type,ts\n")
+    aged(tmp_path / "a.csv")
+    found = folder_of(tmp_path).next_file([])
+    taken = {"a.csv": {"size": found.size, "changed": found.changed_ns}}
+    assert folder_of(tmp_path).changed_since(taken) == []
+    with (tmp_path / "a.csv").open("a") as stream:
+        stream.write("A,1\n")
+    assert folder_of(tmp_path).changed_since(taken) == ["a.csv"]
+    (tmp_path / "a.csv").unlink()
+    assert folder_of(tmp_path).changed_since(taken) == []
+
+
+def test_a_folder_may_be_moved_away_and_come_back(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("type,ts\n")
+    aged(tmp_path / "in" / "a.csv")
+    folder = folder_of(tmp_path / "in")
+    (tmp_path / "in").rename(tmp_path / "away")
+    assert folder.next_file([]) is None
+    assert folder.problem == "No such file or directory"
+    (tmp_path / "away").rename(tmp_path / "in")
+    assert folder.next_file([]) is not None
+    assert folder.problem is None

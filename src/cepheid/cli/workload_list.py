@@ -56,6 +56,9 @@ def list_queries(json_output: AsJson = False, state: State = USUAL_STATE) -> Non
     for each in answer["queries"]:
         if each["error"] is not None:
             _tell(f"{each['name']} failed:\n{error_from_json(each['error'])}")
+    if answer["changed_files"]:
+        names = _some(answer["changed_files"])
+        _tell(f"note: changed after being taken, and not read again: {names}")
     for line in busy_lines(answer["busy"]):
         _tell(f"note: {line}")
     if answer["trouble"] is not None:

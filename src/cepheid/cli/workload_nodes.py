@@ -79,6 +79,8 @@ def _stream_text(stream: dict[str, Any], strategy: str) -> str:
             parts.append(f"{count:,} {what}")
     if stream["refused"]:
         parts.append(f"{_counted(stream['refused'], 'file')} left out")
+    if stream["changed"]:
+        parts.append(f"{_counted(stream['changed'], 'file')} changed after being taken")
     if stream["waiting"]:
         parts.append(f"batches that wait: {stream['waiting']:,}")
     if stream["to_do_again"]:

@@ -60,6 +60,7 @@ class Manager:
         ]
         self.schema: pa.Schema | None = None
         self.files: dict[str, Mapping[str, Any]] = {}
+        self.changed_files: set[str] = set()
         self.trouble: CepheidError | None = None
         self.to_do_again = 0
         self._folder = folder

@@ -69,6 +69,7 @@ class Serving:
         self._ending_since: float | None = None
         self._has_ended = False
         self._is_attending = False
+        self._folders_problem: str | None = None
         manager.attend = self._attend
 
     def ask(self, request: Request, patience: float) -> Any:
@@ -243,6 +244,7 @@ class Serving:
         if manager.trouble is not None or not manager.placement.placed_ever:
             return  # without any query so far, events wait for the first one
         found = self._folder.next_file(manager.files)
+        self._look_back()
         if found is None:
             return
         facts = {"size": found.size, "changed": found.changed_ns}
@@ -252,8 +254,25 @@ class Serving:
             except ReadAnew:
                 manager.take_file(found.path.name, facts, self._batches(found, whole=True))
         except CepheidError as problem:
+            if not found.path.exists():
+                return  # taken away again, alone or with its folder
             self._tell(f"note: `{found.path.name}` is left out\n{problem}")
             manager.refuse_file(found.path.name, facts, problem)
+
+    def _look_back(self) -> None:
+        """Tell, once each, of files that have changed since, and of a folder that is not there."""
+        manager, folder = self._manager, self._folder
+        for name in folder.changed_since(manager.files):
+            if manager.files[name]["op"] == "file" and name not in manager.changed_files:
+                manager.changed_files.add(name)
+                self._tell(
+                    f"note: `{name}` has changed since it was taken, and is not read again; "
+                    "new events belong in a new file"
+                )
+        if folder.problem != self._folders_problem:
+            self._folders_problem = folder.problem
+            why = "can be read again" if folder.problem is None else f"is away: {folder.problem}"
+            self._tell(f"note: the folder of events, `{folder.path}`, {why}")
 
     def _batches(self, found: FoundFile, *, whole: bool) -> Iterator[pa.RecordBatch]:
         known = self._manager.schema

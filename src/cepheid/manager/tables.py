@@ -61,6 +61,7 @@ def list_of(manager: Manager) -> dict[str, Any]:
         ],
         "trouble": None if manager.trouble is None else error_as_json(manager.trouble),
         "busy": busy_of(manager),
+        "changed_files": sorted(manager.changed_files),
     }
 
 
@@ -131,6 +132,7 @@ def nodes_of(manager: Manager) -> dict[str, Any]:
             "unusable": manager.progress.unusable,
             "files": sum(each["op"] == "file" for each in manager.files.values()),
             "refused": sum(each["op"] == "refused" for each in manager.files.values()),
+            "changed": len(manager.changed_files),
             "waiting": manager.waiting,
             "to_do_again": manager.to_do_again,
         },
