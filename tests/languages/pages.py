@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-LANGUAGES = ROOT / "src" / "cepheid" / "languages"
+SOURCE = ROOT / "src" / "cepheid"
+LANGUAGES = SOURCE / "languages"
+WHERE_EVENTS_ARE_MET = (
+    *("algebra/bind.py", "model/event_time.py", "planner/columns.py", "planner/match_schema.py"),
+    *("planner/prepare.py", "planner/registered_sources.py", "planner/sequence_plan.py"),
+    *("planner/succession_conditions.py", "planner/succession_plan.py"),
+)
 OF_OPTIONS = {"bad-option", "unknown-option"}
 """Errors about the options of a call, not about a text."""
 
@@ -30,8 +37,18 @@ def codes_in_source(language: str) -> set[str]:
     sources = [
         *LANGUAGES.glob("*.py"),
         *(LANGUAGES / language).glob("*.py"),
-        ROOT / "src" / "cepheid" / "algebra" / "typing.py",
+        SOURCE / "algebra" / "typing.py",
     ]
+    return codes_in(sources) - OF_OPTIONS
+
+
+def codes_when_run() -> set[str]:
+    """Every code of what is wrong with a query and its events together."""
+    return codes_in(SOURCE / name for name in WHERE_EVENTS_ARE_MET)
+
+
+def codes_in(sources: Iterable[Path]) -> set[str]:
+    """Every code that these files give to a diagnostic."""
     codes = set()
     for path in sources:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -41,7 +58,7 @@ def codes_in_source(language: str) -> set[str]:
             first = node.args[0]
             if name in _MAKERS and isinstance(first, ast.Constant) and isinstance(first.value, str):
                 codes.add(first.value)
-    return codes - OF_OPTIONS
+    return codes
 
 
 def documented_codes(language: str) -> list[str]:

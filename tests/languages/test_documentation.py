@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-import pytest
+import re
 
+import pytest
+from typer.testing import CliRunner
+
+from cepheid.cli.main import app
 from cepheid.languages.registry import translate
 from cepheid.model.catalogue import Catalogue
 from tests.languages.pages import (
+    ROOT,
     codes_in_source,
+    codes_when_run,
     documented_codes,
     examples,
     golden,
     message_on_page,
+    page,
     shown_codes,
 )
 
 WARNINGS = {
     "next": {
-        *("exception-without-effect", "sink-without-query", "unbounded-iteration"),
-        "window-without-effect",
+        *("exception-without-effect", "never-together", "nothing-to-look-back-at"),
+        *("sink-without-query", "unbounded-iteration", "window-without-effect"),
     },
     "sase": {"absent-attribute", "window-without-effect"},
 }
+EVENTS = ROOT / "examples" / "overdose" / "events.csv"
 SHOWN_ELSEWHERE = {
     *("broken-character", "language-not-available", "text-too-large", "unknown-language"),
 }
@@ -47,6 +55,19 @@ def test_the_table_of_errors_is_complete(language: str) -> None:
     documented = documented_codes(language)
     assert documented == sorted(documented)
     assert set(documented) == codes_in_source(language)
+
+
+def test_the_table_of_errors_when_run_is_complete() -> None:
+    documented = documented_codes("running")
+    assert documented == sorted(documented)
+    assert set(documented) == codes_when_run()
+
+
+def test_the_message_on_the_page_about_running_is_the_real_one() -> None:
+    (shown,) = re.findall(r"^```console\n(.*?)```$", page("running"), re.MULTILINE | re.DOTALL)
+    text = shown.splitlines()[3].partition(" | ")[2]
+    result = CliRunner().invoke(app, ["run", "-q", text, "-e", str(EVENTS)])
+    assert result.stderr == shown
 
 
 @in_each_language

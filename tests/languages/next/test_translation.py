@@ -540,6 +540,37 @@ def test_an_exception_that_can_not_be_raised_is_told(text: str, is_told: bool) -
     assert told(f"SELECT * FROM {text}") == ["exception-without-effect"] * is_told
 
 
+@pytest.mark.parametrize(
+    ("text", "is_told"),
+    [
+        ("A a | B b WHERE a.x = b.x", True),
+        ("C c; (A a | B b) WHERE NOT (a.x = b.x OR c.x = 1)", True),
+        ("A a | (B b; C c) WHERE (a, c) OCCURS WITHIN 5", True),
+        ("C c; (A a | B b) WHERE a.x = c.x OR b.x = c.x", False),
+        ("A a; B b WHERE a.x = b.x", False),
+    ],
+)
+def test_a_comparison_between_branches_is_told(text: str, is_told: bool) -> None:
+    assert told(f"SELECT * FROM {text}") == ["never-together"] * is_told
+
+
+@pytest.mark.parametrize(
+    ("text", "is_told"),
+    [
+        ("A a; B b+ WHERE ALL(b.v) > a.v", True),
+        ("A a; B b+ WHERE FILTER(PREV(b.v) > a.v)", True),
+        ("A a; B b+ WHERE PREV(b.v) < b.v", False),
+        ("B b+; A a WHERE ALL(b.v) > a.v", False),
+        ("B b+; C c; A a WHERE ALL(b.v) > a.v", False),
+    ],
+)
+def test_a_look_back_at_nothing_is_told(text: str, is_told: bool) -> None:
+    found = told(f"SELECT * FROM {text}")
+    assert [each for each in found if each != "unbounded-iteration"] == [
+        "nothing-to-look-back-at"
+    ] * is_told
+
+
 def test_a_time_limit_of_one_event_is_told() -> None:
     assert told("SELECT * FROM A; B WHERE (A, A) OCCURS WITHIN 5") == ["window-without-effect"]
 

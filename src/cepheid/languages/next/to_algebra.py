@@ -21,6 +21,7 @@ from cepheid.languages.limits import (
 )
 from cepheid.languages.next import syntax
 from cepheid.languages.next.expressions import NextExpressions, NextReferences
+from cepheid.languages.next.idle_conditions import warn_of_branches, warn_of_empty_look_back
 from cepheid.languages.next.operators import (
     Operators,
     depth,
@@ -122,7 +123,9 @@ class _Translation:
         check_conditions(self._places_of_conditions(), self.findings.source)
         given = list(self._qualifications())
         self._warn(given)
+        warn_of_branches(self.operators, (each.predicate for each in given), self.findings)
         pattern = attach(self.operators, given, self.findings)
+        warn_of_empty_look_back(pattern, self.findings)
         if depth(pattern) > MAX_DEPTH + 1:  # the root is at depth 0 there
             raise too_deep(self.findings.source, self.text.pattern.span)
         return pattern
