@@ -122,6 +122,9 @@ def test_a_day_with_a_manager(desk):
     assert " --> standard input:1:20" in wrong
     assert "^^^^^^ expected" in wrong
 
+    missing = desk.ask("submit", "-q", "EVENT SEQ(A x, B y) WHERE x.id > :w WITHIN 9", code=1)
+    assert "cepheid workload start --param NAME=VALUE" in missing
+
     desk.put(first, "1.csv")
     desk.wait_for(1)
     desk.kill()
@@ -194,7 +197,24 @@ def test_a_folder_goes_on_only_with_the_setting_it_was_begun_with(desk):
     told = desk.ask("start", "--nodes", "3", code=1)
     assert "was begun with 2 for --nodes, not with 3" in told
     told = desk.ask("start", "--lateness", "5 s", code=1)
-    assert "other-setting" in told
+    assert "was begun with 0 for --lateness, not with 5 s" in told
+    told = desk.ask("start", "--continuous", code=1)
+    assert "was begun with no for --continuous, not with yes" in told
+    told = desk.ask("start", "--param", "w=3", "--tie", "strict", code=1)
+    assert "was begun with none for --param, not with w=3" in told
+
+
+def test_folders_of_events_matches_and_state_are_three(desk):
+    for events, out in (("one", "one"), ("one", "state/out"), ("state", "two")):
+        where = (desk.folder / events, desk.folder / out)
+        told = desk.ask("start", "--events", where[0], "--out", where[1], code=1)
+        assert "same-folder" in told
+
+
+def test_submit_tells_of_its_own_options(desk):
+    told = desk.ask("submit", code=1)
+    assert "which-query" in told
+    assert "cepheid workload submit QUERY_FILE" in told
 
 
 def test_stop_wants_a_name_or_all(desk):

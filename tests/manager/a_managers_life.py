@@ -45,7 +45,11 @@ def live(state: Path) -> None:
     """Do what is not done yet: submit the queries, take the files, deliver the matches."""
     folder = StateFolder(state / "state")
     wish = Wish(
-        events=state, out=state / "matches", sinks=2, checkpoint_every=2, longest_journal=999
+        events=state / "events",
+        out=state / "matches",
+        sinks=2,
+        checkpoint_every=2,
+        longest_journal=999,
     )
     manager = Manager(folder, settle(folder, wish))
     manager.recover()

@@ -14,7 +14,7 @@ import pytest
 import cepheid
 from cepheid.delivery.match_files import match_bytes
 from cepheid.manager.growing_file import add_to_file, length_of
-from cepheid.model.errors import CepheidError
+from cepheid.model.errors import CepheidError, OptionError
 from tests.manager.conftest import delivered
 from tests.manager.test_manager import expected, fed, found, parts, stream
 
@@ -106,8 +106,10 @@ def test_a_file_that_was_moved_away_begins_anew_and_a_stopped_query_frees_it(man
     with pytest.raises(CepheidError, match="two queries would write"):
         submit(manager, "again", "as file 'found.csv'", tmp_path)
     manager.remove("rows")
-    with pytest.raises(CepheidError, match="matches of a stopped query may still come"):
+    latest = manager.progress.latest
+    with pytest.raises(CepheidError, match="matches of a stopped query may still come") as told:
         submit(manager, "again", "as file 'found.csv'", tmp_path)
+    assert f"`rows` frees the file when an event of {latest + 1} or later" in str(told.value)
     fed(manager, batches[2], "2.csv")
     with pytest.raises(CepheidError, match="is not empty"):
         submit(manager, "again", "as file 'found.csv'", tmp_path)
@@ -121,8 +123,12 @@ REFUSED = {
     "as callback": "the sink `q` is a callback, which only a program can give",
     "as file 'found.parquet'": "a Parquet file, to which nothing can be added later",
     "as file 'found.txt'": "whose name tells no format",
-    "as file 'events/found.csv'": "in a folder that the manager reads",
-    "as file 'state/found.csv'": "in a folder that the manager reads",
+    "as file 'events'": "is a folder that the manager reads",
+    "as file 'events/found.csv'": "is a folder that the manager reads",
+    "as file 'events/below/found.csv'": "is a folder that the manager reads",
+    "as file 'state/found.csv'": "is a folder that the manager reads",
+    "as file 'matches'": "among those of queries without a sink",
+    "as file 'matches/batch-00000000-proxy-0.jsonl'": "among those of queries without a sink",
     "as file 'folder.csv/found.csv'": "nothing can be written to",
 }
 
@@ -134,6 +140,19 @@ def test_a_sink_that_cannot_be_is_refused(managed, tmp_path):
         with pytest.raises(CepheidError, match=told):
             submit(manager, "q", how, tmp_path)
     assert manager.entries.by_name == {}
+
+
+@pytest.mark.parametrize("how", ["as file 'new/found.csv'", "as file 'new/found'"])
+def test_a_query_that_is_refused_leaves_nothing_behind(managed, tmp_path, how):
+    manager = managed(nodes=1)
+
+    def refuse(record):
+        raise OptionError.of("refused", "the node cannot do it")
+
+    manager._change = refuse
+    with pytest.raises(OptionError, match="the node cannot do it"):
+        submit(manager, "other", how, tmp_path)
+    assert not (tmp_path / "new").exists()
 
 
 def test_what_is_added_to_csv_has_one_header():

@@ -19,6 +19,8 @@ def nodes(json_output: AsJson = False, state: State = USUAL_STATE) -> None:
     The load is estimated from the rates of the events: how many the operators
     of a node handle, shared ones counted once, per second or tick of event
     time. Events per second of the clock are measured over the last batches.
+    Events of nodes, and files and bytes of sink proxies, are counted since the
+    manager was started, those of the stream below since its state was begun.
 
     [bold]Examples[/bold]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,8 @@ from cepheid.cli.failures import painted
 from cepheid.cli.workload_arguments import USUAL_STATE, At, State
 from cepheid.manager.client import ask_manager
 from cepheid.manager.wire import diagnostic_from_json
+from cepheid.model.diagnostics import Diagnostic
+from cepheid.model.errors import OptionError, QueryError
 
 
 def submit(
@@ -39,21 +42,34 @@ def submit(
       cepheid workload submit - --name pairs < pairs.next
       cepheid workload submit -q "EVENT SEQ(A x, B y) WITHIN 10 s" --name pairs
     """
+    if (query_file is None) == (query_text is None):
+        message = "give the query either as a file or with --query-text"
+        raise OptionError.of("which-query", message, help="cepheid workload submit QUERY_FILE")
     text, source = read_query(query_file, query_text)
-    answer = ask_manager(
-        state,
-        {
-            "do": "submit",
-            "text": text,
-            "source": source,
-            "name": name,
-            "at": at,
-            "language": language,
-            "query": query,
-            "folder": str(Path.cwd()),
-        },
-    )
+    request = {
+        "do": "submit",
+        "text": text,
+        "source": source,
+        "name": name,
+        "at": at,
+        "language": language,
+        "query": query,
+        "folder": str(Path.cwd()),
+    }
+    try:
+        answer = ask_manager(state, request)
+    except QueryError as problem:
+        raise QueryError([_with_own_help(each) for each in problem.diagnostics]) from None
     for told in answer["warnings"]:
         warning = diagnostic_from_json(told)
         sys.stderr.write(painted(warning.render(), sys.stderr) + "\n")
     typer.echo(f"{answer['name']} runs on node {answer['node']}")
+
+
+def _with_own_help(found: Diagnostic) -> Diagnostic:
+    """Parameters have the same values for all queries of a manager."""
+    if found.code != "missing-parameter":
+        return found
+    return replace(
+        found, help="values are given to the manager: cepheid workload start --param NAME=VALUE"
+    )

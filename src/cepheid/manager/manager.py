@@ -22,13 +22,13 @@ from typing import Any
 import pyarrow as pa
 
 from cepheid.manager.attending import Attend, Interrupted, attend_nobody
-from cepheid.manager.change_times import effective_time
+from cepheid.manager.change_times import effective_time, told_time
 from cepheid.manager.delivering import deliver_batch
 from cepheid.manager.durable import SUM
 from cepheid.manager.entries import Entries, Entry
 from cepheid.manager.feeding import Fed, begin_batch, finish_batch
 from cepheid.manager.query_load import submitted_operators
-from cepheid.manager.registered_sink import prepare_target, target_of
+from cepheid.manager.registered_sink import Folders, prepared_target, target_of
 from cepheid.manager.setting import Setting
 from cepheid.manager.sink_proxies import SinkProxies
 from cepheid.manager.state_folder import Checkpoint, StateFolder
@@ -106,8 +106,6 @@ class Manager:
             compiled, self.options, self.schema, self.progress.statistics()
         )
         place = self.placement.choose(operators)
-        paths = self.entries.paths(self.progress.watermark)
-        prepare_target(target, paths, self.setting.events.resolve(), self._folder.path.resolve())
         record = {
             "op": "add",
             "name": chosen,
@@ -121,9 +119,31 @@ class Manager:
             "at": time,
             "when": _now(),
         }
-        self._change(record)
+        with prepared_target(target, self._taken_paths(), self._folders):
+            self._change(record)
         self.placement.put(chosen, place, operators)
         return self.entries.by_name[chosen], warnings
+
+    @property
+    def _folders(self) -> Folders:
+        events, out = self.setting.events.resolve(), self.setting.out.resolve()
+        return Folders(events, self._folder.path.resolve(), out)
+
+    def _taken_paths(self) -> dict[str, str]:
+        """The paths of sinks to which something may still come, and how to get round each."""
+        found: dict[str, str] = {}
+        for name, route in self.entries.routes.items():
+            path = route.target.path
+            if path is None or route.is_over(self.progress.watermark):
+                continue
+            found[path] = "give each sink a file of its own"
+            if route.is_stopped and self.schema is not None and route.until is not None:
+                free = self.progress.passes(route.until, self.schema)
+                found[path] += (
+                    f"; matches of a stopped query may still come: `{name}` frees the file when "
+                    f"an event of {self._told(free)} or later has been seen"
+                )
+        return found
 
     def pause(self, name: str, at: str | int | None = None) -> None:
         """Let a query see no events from a time on (default: from now on)."""
@@ -173,8 +193,14 @@ class Manager:
 
     def _effective(self, at: str | int | None) -> int | None:
         """From when on a change counts."""
-        column = None if self.schema is None else self.schema.field(self.options.end_column).type
-        return effective_time(at, self.progress.latest, column)
+        return effective_time(at, self.progress.latest, self._time_type)
+
+    def _told(self, time: int) -> str:
+        return told_time(time, self._time_type)
+
+    @property
+    def _time_type(self) -> pa.DataType | None:
+        return None if self.schema is None else self.schema.field(self.options.end_column).type
 
     def _refuse_sources(self, compiled: CompiledQuery) -> None:
         if compiled.program.catalogue.sources:

@@ -55,12 +55,15 @@ def _optimised(
 
 def _bound(stage: Query, query: CompiledQuery, options: Options) -> Pattern:
     """A query with its windows resolved, when nobody has seen a time yet: timestamps, or ticks."""
-    problem: CepheidError | None = None
+    problems: list[CepheidError] = []
     for is_timestamp in (True, False):
         domain = TimeDomain(is_timestamp, options.tick_us)
         try:
             return bind_query(stage, domain, options.params, known=query.parameters).pattern
         except CepheidError as found:
-            problem = problem or found
-    assert problem is not None
-    raise problem
+            problems.append(found)
+    # A window without its unit, or without a tick, only tells that time is of the other kind.
+    raise next((each for each in problems if each.code not in _OTHER_KIND), problems[0])
+
+
+_OTHER_KIND = ("window-needs-unit", "window-needs-tick")

@@ -7,7 +7,8 @@ a folder with a Parquet file for each batch. A callback is for programs.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -91,34 +92,77 @@ def _wrong(sink: Sink, text: SourceText, code: str, message: str, help: str) -> 
     )
 
 
-def prepare_target(target: Target, taken: Collection[str], events: Path, state: Path) -> None:
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """Where a manager itself reads and writes; all paths are resolved."""
+
+    events: Path
+    state: Path
+    out: Path
+
+
+@contextmanager
+def prepared_target(target: Target, taken: Mapping[str, str], folders: Folders) -> Iterator[None]:
     """See that a query can deliver there: nothing else is there, nobody else writes there.
 
-    `taken` are the paths of other queries; event files are read from `events`.
+    `taken` tells for the paths of other queries how to get round them. What is made here for a
+    query that is refused after all is removed again.
     """
     if target.path is None:
+        yield
         return
     path = Path(target.path)
-    if path.parent == events or path.is_relative_to(state):
-        raise OptionError.of(
-            "overwrites-input",
-            f"the matches would be written to `{path}`, in a folder that the manager reads",
-            help="write them to another folder",
-        )
+    _refuse_own(path, folders)
     if target.path in taken:
         raise OptionError.of(
             "output-twice",
             f"two queries would write their matches to `{path}`",
-            help="give each sink a file of its own; matches of a stopped query may still come",
+            help=taken[target.path],
         )
+    made: list[Path] = []
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make(path, target, made)
+        yield
+    except BaseException:
+        for each in reversed(made):
+            with suppress(OSError):  # somebody else has put something there meanwhile
+                each.rmdir() if each.is_dir() else each.unlink()
+        raise
+
+
+def _refuse_own(path: Path, folders: Folders) -> None:
+    """Matches must not become events, nor be mixed up with the manager's own files."""
+    for folder in (folders.events, folders.state):
+        if path.is_relative_to(folder) or folder.is_relative_to(path):
+            raise OptionError.of(
+                "overwrites-input",
+                f"the matches would be written to `{path}`, and `{folder}` is a folder that the "
+                "manager reads",
+                help="write them to another folder",
+            )
+    is_batch = path.parent == folders.out and path.name.startswith("batch-")
+    if is_batch or folders.out.is_relative_to(path):
+        raise OptionError.of(
+            "output-twice",
+            f"the matches would be written to `{path}`, among those of queries without a sink",
+            help="give the sink another name",
+        )
+
+
+def _make(path: Path, target: Target, made: list[Path]) -> None:
+    """Make the file or folder, and the folders above; adds to `made` what was not there."""
+    try:
+        for folder in reversed(path.parents):
+            _make_folder(folder, made)
         if target.way is Way.PARTS:
-            path.mkdir(exist_ok=True)
+            _make_folder(path, made)
             is_empty = not any(path.iterdir())
         else:
+            is_new = not path.exists()
             with path.open("ab") as stream:
                 is_empty = stream.tell() == 0
+            if is_new:
+                made.append(path)
     except OSError as problem:
         raise OptionError.of(
             "bad-sink", f"nothing can be written to `{path}`: {problem.strerror}"
@@ -129,3 +173,9 @@ def prepare_target(target: Target, taken: Collection[str], events: Path, state: 
             f"`{path}` exists and is not empty",
             help="move it away, or give the sink another name",
         )
+
+
+def _make_folder(folder: Path, made: list[Path]) -> None:
+    if not folder.is_dir():
+        folder.mkdir()
+        made.append(folder)

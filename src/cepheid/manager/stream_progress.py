@@ -63,6 +63,10 @@ class StreamProgress:
             self.watermark = max(self.watermark, self.latest - lateness)
         return frozenset(pc.unique(types).drop_null().cast(pa.string()).to_pylist())
 
+    def passes(self, time: int, schema: pa.Schema) -> int:
+        """The time of an event after which none from before `time` counts any more."""
+        return time + lateness_of(self._options, time_domain(schema, self._options))
+
     def collect(self, batch: pa.RecordBatch) -> None:
         """Take a batch into the statistics; that takes time, and nobody waits for it."""
         self._collector.add(batch)
