@@ -18,6 +18,7 @@ from cepheid.manager import event_folder
 from cepheid.manager.event_folder import EventFolder
 from cepheid.manager.serving import Serving
 from cepheid.model.errors import CepheidError, OptionError
+from tests.manager.conftest import delivered
 
 PAIR = "EVENT SEQ(A x, B y) WITHIN 30"
 
@@ -43,6 +44,10 @@ def put(table: pa.Table, path: Any) -> None:
     pa.csv.write_csv(table, draft)
     os.utime(draft, (time.time() - 60,) * 2)
     draft.rename(path)
+
+
+def counted(serving: Serving, what: str) -> int:
+    return int(serving.ask({"do": "nodes"}, 20)["stream"][what])
 
 
 def wait_for(claim: Any) -> None:
@@ -89,6 +94,33 @@ def test_changed_files_and_a_folder_that_goes_are_told_once(managed, tmp_path, m
         "note: the folder of events",
         "note: the folder of events",
     ]
+
+
+@pytest.mark.kill
+def test_an_order_that_waits_too_long_is_refused_and_a_pause_breaks_the_batch_off(
+    managed, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("cepheid.manager.serving._GRACE", 0.3)
+    monkeypatch.setattr("cepheid.manager.serving._PATIENCE", 0.6)
+    events = tmp_path / "events"
+    with at_work(managed(nodes=2), events) as (serving, told):
+        for name, text in (("runs", "SELECT * FROM SMALL s+"), ("pair", PAIR)):
+            serving.ask({"do": "submit", "text": text, "name": name}, 20)
+        put(pa.table({"type": ["SMALL", "A"], "ts": [1, 2]}), events / "1.csv")
+        wait_for(lambda: counted(serving, "files") == 1 and counted(serving, "waiting") == 0)
+        # Either of two events with equal times may come next: each pair doubles the runs.
+        times = [3 + n // 2 for n in range(40)]
+        put(pa.table({"type": ["B", *["SMALL"] * 40], "ts": [3, *times]}), events / "2.csv")
+        wait_for(lambda: counted(serving, "waiting") == 1)
+        wait_for(lambda: [each["node"] for each in serving.ask({"do": "list"}, 20)["busy"]] == [0])
+        with pytest.raises(CepheidError, match=r"(?s)node 0 has been busy .*: runs"):
+            serving.ask({"do": "submit", "text": PAIR, "name": "late"}, 20)
+        assert serving.ask({"do": "pause", "name": "runs"}, 20)["state"] == "paused"
+        wait_for(lambda: counted(serving, "waiting") == 0)
+        pair = serving.ask({"do": "list"}, 20)["queries"][1]
+        assert (pair["name"], pair["matches"]) == ("pair", 1)
+    assert any("begun anew" in each for each in told)
+    assert len(delivered(tmp_path / "matches")["pair"]) == 1
 
 
 @pytest.mark.parametrize("at", ["99999999999999999999999", str(2**63), "9" * 5000, "soon"])

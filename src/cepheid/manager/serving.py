@@ -47,6 +47,10 @@ class _Order:
     answer: Future[Any]
     since: float = field(default_factory=time.monotonic)
 
+    def waits_long(self, now: float) -> bool:
+        """Whether it is better to tell who waits than to let them wait on."""
+        return now - self.since > _PATIENCE
+
     def refuse(self, problem: CepheidError) -> None:
         """Tell why it is not done, unless nobody waits any more."""
         if self.answer.set_running_or_notify_cancel():
@@ -69,6 +73,7 @@ class Serving:
         self._ending_since: float | None = None
         self._has_ended = False
         self._is_attending = False
+        self._is_interrupted = False
         self._folders_problem: str | None = None
         manager.attend = self._attend
 
@@ -136,10 +141,11 @@ class Serving:
         now = time.monotonic()
         if self._ending_since is not None and now - self._ending_since > _GRACE:
             raise Ending
-        while self._orders and now - self._orders[0].since > _PATIENCE:
-            self._orders.popleft().refuse(self._busy())
         if may_interrupt and any(self._interrupts(each, now) for each in self._orders):
+            self._is_interrupted = True
             raise Interrupted
+        while not self._is_interrupted and self._orders and self._orders[0].waits_long(now):
+            self._orders.popleft().refuse(self._busy())
 
     def _interrupts(self, order: _Order, now: float) -> bool:
         """Whether a batch is broken off for an order: it takes work from a node."""
@@ -226,6 +232,7 @@ class Serving:
         try:
             self._manager.do_batch()
         except Interrupted:
+            self._is_interrupted = False  # the nodes are as before the batch: orders come now
             self._tell(
                 "note: the batch under way is begun anew, after a query is paused or stopped"
             )
