@@ -6,11 +6,13 @@ import os
 import random
 import signal
 import threading
+from contextlib import contextmanager, suppress
 
 import pyarrow as pa
 import pytest
 
 import cepheid
+from cepheid.manager.attending import Interrupted, attend_nobody
 from cepheid.manager.event_folder import EventFolder
 from cepheid.manager.serving import Serving
 from cepheid.model.errors import CepheidError, EnvironmentProblem, LimitExceeded, OptionError
@@ -129,6 +131,59 @@ def test_queries_come_and_go_at_their_times_and_a_new_start_goes_on(managed, tmp
     assert found(tmp_path / "matches", "first half") == expected(early, AFTER)
     assert found(tmp_path / "matches", "second half") == expected(late, PAIR)
     assert found(tmp_path / "matches", "rested") == expected(early, GUARDED)
+
+
+@pytest.mark.kill
+def test_a_batch_that_may_have_been_delivered_is_not_broken_off(managed, tmp_path):
+    """The manager is killed after the delivery; then the batch comes out as it did before."""
+    events = stream(9)
+    manager = managed(nodes=1)
+    manager.submit(PAIR, name="pair")
+    first, second = parts(events, 200)
+    fed(manager, first, "1.csv")
+    journal = tmp_path / "state" / "journal.jsonl"
+    managed.end()
+    *before, done = journal.read_bytes().splitlines(keepends=True)
+    assert b'"done"' in done
+    journal.write_bytes(b"".join(before))
+
+    again = managed()
+    again.attend = impatient
+    with stopped_for_a_while(again.nodes[0].process_id):
+        assert again.do_batch() == len(expected(first, PAIR))
+    again.take_file("2.csv", {}, second.to_batches())
+    with (
+        stopped_for_a_while(again.nodes[0].process_id),
+        pytest.raises(Interrupted),
+    ):
+        again.do_batch()
+    assert again.nodes[0].facts.restarts == 1
+    assert again.trouble is None
+    again.attend = attend_nobody
+    again.do_batch()
+    assert found(tmp_path / "matches", "pair") == expected(events, PAIR)
+
+
+def impatient(*, may_interrupt):
+    if may_interrupt:
+        raise Interrupted
+
+
+@contextmanager
+def stopped_for_a_while(process):
+    """A process that does nothing for half a second."""
+
+    def wake():
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGCONT)
+
+    os.kill(process, signal.SIGSTOP)
+    timer = threading.Timer(0.5, wake)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def test_a_batch_goes_only_to_nodes_that_need_one_of_its_types(managed, tmp_path):
