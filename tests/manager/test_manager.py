@@ -161,6 +161,7 @@ def test_a_batch_that_may_have_been_delivered_is_not_broken_off(managed, tmp_pat
     assert again.trouble is None
     again.attend = attend_nobody
     again.do_batch()
+    assert again.nodes[0].facts.received == len(events)
     assert found(tmp_path / "matches", "pair") == expected(events, PAIR)
 
 

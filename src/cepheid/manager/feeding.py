@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import pyarrow as pa
-
 from cepheid.manager.attending import Interrupted
 from cepheid.manager.supervised_node import SupervisedNode
 from cepheid.manager.wire import Frame
@@ -24,7 +22,6 @@ class Fed:
 
 def begin_batch(
     nodes: Sequence[SupervisedNode],
-    batch: pa.RecordBatch,
     types: frozenset[str],
     content: Callable[[], bytes],
     watermark: int,
@@ -37,7 +34,6 @@ def begin_batch(
     for node in nodes:
         needs = node.facts.needs
         if needs is None or not needs.isdisjoint(types):
-            node.facts.received += batch.num_rows
             node.begin(whole)
         else:
             node.begin(partial(Frame, {"do": "advance", "watermark": watermark}))
@@ -57,6 +53,8 @@ def finish_batch(nodes: Sequence[SupervisedNode], *, may_interrupt: bool) -> Fed
             if node.number in answers:
                 node.take_back()
         raise problem
+    for node in nodes:  # now, since a batch that is begun anew counts once
+        node.facts.received += answers[node.number].head["events"]
     return _found(answers.values())
 
 

@@ -320,7 +320,7 @@ class Manager:
         self._know(batch.schema)
         types = self.progress.see(batch)
         content = partial(self._folder.events, number)
-        begin_batch(self.nodes, batch, types, content, self.progress.watermark)
+        begin_batch(self.nodes, types, content, self.progress.watermark)
         self.progress.collect(batch)  # while the nodes are at it
         return finish_batch(self.nodes, may_interrupt=may_interrupt)
 

@@ -61,18 +61,21 @@ class ManagerServer(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Answer in a thread, unless too many are at it."""
-        with self._lock:
-            is_full = self._open >= MOST_CONNECTIONS
-            if not is_full or self._strangers:
-                if is_full:
-                    self._turn_out(next(iter(self._strangers)))
-                self._open += 1
-                self._strangers[request] = time.monotonic()
-                is_full = False
-        if is_full:
-            self.shutdown_request(request)
-        else:
+        if self._admit(request):
             super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def _admit(self, request: socket.socket) -> bool:
+        """Whether there is room, or can be made: the oldest stranger goes first."""
+        with self._lock:
+            if self._open >= MOST_CONNECTIONS:
+                if not self._strangers:
+                    return False
+                self._turn_out(next(iter(self._strangers)))
+            self._open += 1
+            self._strangers[request] = time.monotonic()
+            return True
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Answer, and make room for another."""
