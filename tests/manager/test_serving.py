@@ -123,6 +123,32 @@ def test_an_order_that_waits_too_long_is_refused_and_a_pause_breaks_the_batch_of
     assert len(delivered(tmp_path / "matches")["pair"]) == 1
 
 
+@pytest.mark.kill
+def test_a_query_whose_end_cannot_be_reached_is_dropped_when_it_is_stopped_again(
+    managed, tmp_path, monkeypatch
+):
+    """Events that lateness holds back are before its end: stopping it does not spare them."""
+    monkeypatch.setattr("cepheid.manager.serving._GRACE", 0.3)
+    events = tmp_path / "events"
+    with at_work(managed(nodes=1, options={"lateness": 100}), events) as (serving, _):
+        for name, text in (("runs", "SELECT * FROM SMALL s+"), ("pair", PAIR)):
+            serving.ask({"do": "submit", "text": text, "name": name}, 20)
+        times = [1 + n // 2 for n in range(40)]
+        put(pa.table({"type": ["A", *["SMALL"] * 40], "ts": [1, *times]}), events / "1.csv")
+        wait_for(lambda: counted(serving, "files") == 1 and counted(serving, "waiting") == 0)
+        put(pa.table({"type": ["B", "B"], "ts": [7, 1000]}), events / "2.csv")
+        wait_for(lambda: counted(serving, "waiting") == 1)
+        assert serving.ask({"do": "stop", "name": "runs"}, 20)["state"] == "stopped"
+        wait_for(lambda: serving.ask({"do": "list"}, 20)["busy"])
+        assert serving.ask({"do": "stop", "name": "runs"}, 20)["state"] == "stopped"
+        wait_for(lambda: counted(serving, "waiting") == 0)
+        with pytest.raises(CepheidError, match="runs"):
+            serving.ask({"do": "stop", "name": "runs"}, 20)
+    assert len(delivered(tmp_path / "matches")["pair"]) == 1
+    again = managed(nodes=1)
+    assert set(again.entries.by_name) == {"pair"}
+
+
 @pytest.mark.parametrize("at", ["99999999999999999999999", str(2**63), "9" * 5000, "soon"])
 def test_a_time_that_no_event_can_have_is_refused(managed, at):
     with pytest.raises(OptionError) as told:

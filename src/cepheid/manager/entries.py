@@ -121,6 +121,8 @@ class Entries:
                 del self.by_name[name]
                 stopped = replace(self.routes[name], is_stopped=True, until=record["at"])
                 self.routes[name] = stopped
+            case "drop":
+                self.routes[name] = replace(self.routes[name], until=None)
             case "pause" | "resume" as op:
                 self.by_name[name].is_paused = op == "pause"
                 if op == "resume":
@@ -136,6 +138,12 @@ class Entries:
                 self.ends[record["path"]] = record["end"]
             case _:
                 pass
+
+    def is_ending(self, name: str) -> bool:
+        """Whether a query was stopped, and its end may not have come yet."""
+        route = self.routes.get(name)
+        is_stopped = route is not None and route.is_stopped and route.until is not None
+        return is_stopped and name not in self.by_name
 
     def paths(self, watermark: int) -> set[str]:
         """The files and folders of sinks to which something may still be written."""

@@ -68,6 +68,7 @@ class Manager:
         self._taken = 0
         self._done = 0
         self._has_begun = False
+        self._is_broken_off = False
         self._delivers: int | None = None
         self._since_checkpoint = 0
         self._estimated_from: str | None = None
@@ -159,7 +160,14 @@ class Manager:
             self._count_in(entry)
 
     def remove(self, name: str, at: str | int | None = None) -> None:
-        """Stop a query for good."""
+        """Stop a query for good.
+
+        One that was stopped already, and holds up a batch by what it sees before its end, is
+        dropped: it finds nothing more.
+        """
+        if self._is_held_up and self.entries.is_ending(name):
+            self._change({"op": "drop", "name": name, "when": _now()})
+            return
         self.entries.known(name)
         self._change({"op": "remove", "name": name, "at": self._effective(at), "when": _now()})
         self.placement.drop(name)
@@ -171,8 +179,16 @@ class Manager:
         self.entries.apply(record)
         self.trouble = None  # a batch that could not be done may be possible now
 
+    @property
+    def _is_held_up(self) -> bool:
+        return self.trouble is not None or self._is_broken_off
+
     def _ask_node(self, record: Mapping[str, Any], entries: Entries) -> None:
         """Have it done on the query's node; `entries` are the queries as they were before it."""
+        if record["op"] == "drop":
+            for each in self.nodes:  # which of them had it is forgotten
+                each.ask(partial(Frame, {"do": "drop", "name": record["name"]}))
+            return
         question = self._question(record, entries)
         if question is not None:
             is_new = record["op"] == "add"
@@ -296,7 +312,9 @@ class Manager:
         except (CepheidError, Interrupted) as problem:
             self.progress.go_back(mark)
             self.trouble = problem if isinstance(problem, CepheidError) else None
+            self._is_broken_off = self.trouble is None
             raise
+        self._is_broken_off = False
         self._deliver(number, fed)
         self._done += 1
         self._since_checkpoint += 1
@@ -462,7 +480,7 @@ class Manager:
 
     def _do_again(self, record: Mapping[str, Any], past: Entries) -> None:
         match record["op"]:
-            case "add" | "pause" | "resume" | "remove" | "fail":
+            case "add" | "pause" | "resume" | "remove" | "fail" | "drop":
                 self._ask_node(record, past)
             case "done":
                 self._schema_again(record["batch"])

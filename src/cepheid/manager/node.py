@@ -22,9 +22,19 @@ from cepheid.hosts.snapshot import write_table
 from cepheid.hosts.workload import Workload
 from cepheid.manager.wire import Frame
 from cepheid.model.errors import CepheidError
+from cepheid.planner.active import ALWAYS
 from cepheid.planner.compiled_query import compile_text
 from cepheid.planner.workload_plan import Member
 from cepheid.statistics.event_statistics import from_json
+
+
+class NodeWorkload(Workload):
+    """A workload from which a query can be dropped, too, when a node cannot do its work."""
+
+    def drop(self, name: str) -> None:
+        """Forget a query that was removed, with all that it would still find before its end."""
+        forever = ALWAYS.until
+        self._change([m for m in self._members if m.name != name or m.active.until == forever])
 
 
 class Node:
@@ -32,7 +42,7 @@ class Node:
 
     def __init__(self) -> None:
         """Without queries and without options; `start` comes first."""
-        self._workload = Workload()
+        self._workload = NodeWorkload()
         self._members: tuple[Member, ...] = ()
         self._needs: list[str] | None = []
         self._plan = 0
@@ -55,6 +65,8 @@ class Node:
                 self._workload.resume(asked["name"], at=asked["at"])
             case "remove":
                 self._workload.remove(asked["name"], at=asked["at"])
+            case "drop":
+                self._workload.drop(asked["name"])
             case "feed":
                 for batch in pa.ipc.open_stream(frame.parts[0]):
                     events += batch.num_rows
@@ -98,9 +110,12 @@ class Node:
         return self._needs
 
     def _start(self, options: Mapping[str, Any], snapshot: Sequence[bytes]) -> None:
-        self._workload = (
-            Workload.restore(snapshot[0], **options) if snapshot else Workload(**options)
-        )
+        if snapshot:
+            restored = NodeWorkload.restore(snapshot[0], **options)
+            assert isinstance(restored, NodeWorkload)
+            self._workload = restored
+        else:
+            self._workload = NodeWorkload(**options)
 
     def _add(self, asked: Mapping[str, Any]) -> None:
         if asked["statistics"] is not None:

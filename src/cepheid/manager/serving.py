@@ -19,7 +19,6 @@ from typing import Any
 import pyarrow as pa
 
 from cepheid.manager.attending import Ending, Interrupted
-from cepheid.manager.entries import Entry
 from cepheid.manager.event_folder import EventFolder, FoundFile, Read, ReadAnew, fitting
 from cepheid.manager.manager import Manager
 from cepheid.manager.tables import busy_of, list_of, nodes_of, queries_of, submitted
@@ -149,14 +148,19 @@ class Serving:
 
     def _interrupts(self, order: _Order, now: float) -> bool:
         """Whether a batch is broken off for an order: it takes work from a node."""
-        entry = self._entry_of(order.request)
-        states = {"pause": ("running",), "stop": ("running", "paused")}
-        is_less_work = entry is not None and entry.state in states.get(order.request["do"], ())
+        states = {"pause": ("running",), "stop": ("running", "paused", "ending")}
+        is_less_work = self._state_of(order.request) in states.get(order.request["do"], ())
         return is_less_work and not order.answer.cancelled() and now - order.since > _GRACE
 
-    def _entry_of(self, request: Request) -> Entry | None:
-        name = request.get("name")
-        return self._manager.entries.by_name.get(name) if isinstance(name, str) else None
+    def _state_of(self, request: Request) -> str | None:
+        """The state of the query that an order names, if there is one."""
+        name, entries = request.get("name"), self._manager.entries
+        if not isinstance(name, str):
+            return None
+        entry = entries.by_name.get(name)
+        if entry is not None:
+            return entry.state
+        return "ending" if entries.is_ending(name) else None
 
     def _sort_requests(self) -> None:
         with suppress(queue.Empty):
@@ -166,7 +170,7 @@ class Serving:
     def _sort(self, order: _Order) -> None:
         """Answer at once what needs no node; the rest waits until the nodes are free."""
         do = order.request.get("do")
-        if do == "submit" or (do in _CHANGES and self._entry_of(order.request) is not None):
+        if do == "submit" or (do in _CHANGES and self._state_of(order.request) is not None):
             self._orders.append(order)
         else:
             self._answer(order)
