@@ -38,7 +38,7 @@ HUGE = {
     ),
     "comparisons": (
         "too-many-comparisons",
-        f"EVENT SEQ({', '.join(['A'] * 64)}) WHERE [{', '.join(f'a{i}' for i in range(500))}]",
+        f"EVENT SEQ({', '.join(['A'] * 48)}) WHERE [{', '.join(f'a{i}' for i in range(500))}]",
     ),
 }
 

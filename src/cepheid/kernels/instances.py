@@ -12,7 +12,7 @@ from numba import float64, int64, types
 
 from cepheid.kernels.machine_code import allocating, compiled_for
 from cepheid.kernels.match_nodes import NO_KEY, mixed
-from cepheid.kernels.succession_run import CONDITION
+from cepheid.kernels.succession_control import CONDITION
 from cepheid.kernels.succession_shape import DELAY, FIRST_KEY, KIND, SECOND
 from cepheid.kernels.waiting_lists import (
     DEADLINE,

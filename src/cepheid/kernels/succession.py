@@ -19,7 +19,7 @@ from cepheid.kernels.match_nodes import (
     wider,
 )
 from cepheid.kernels.running_totals import MEASURE_WIDTH
-from cepheid.kernels.succession_run import (
+from cepheid.kernels.succession_control import (
     ARRAYS,
     COUNTERS,
     COUNTS,
@@ -40,8 +40,8 @@ from cepheid.kernels.succession_run import (
     ROWS,
     UPKEEP,
     WITNESSES,
-    work,
 )
+from cepheid.kernels.succession_run import work
 from cepheid.kernels.succession_shape import SuccessionShape, table
 from cepheid.kernels.succession_source import condition_source
 from cepheid.kernels.touches import leaves_by_atom, leaves_by_mask

@@ -55,6 +55,36 @@ from cepheid.kernels.match_nodes import (
     write_out,
 )
 from cepheid.kernels.running_totals import begin_run, extend_run, rank_runs
+from cepheid.kernels.succession_control import (
+    CONDITION,
+    COUNTS,
+    DONE,
+    DUE,
+    FAR,
+    FINISHED,
+    IS_RESUMED,
+    MATCHES,
+    NEEDED,
+    NODES,
+    OF_ENDS,
+    OF_FOUND,
+    OF_LISTS,
+    OF_NODES,
+    OF_OUT,
+    OF_WAITING,
+    OF_WITNESSES,
+    OUTPUT,
+    ROOM,
+    ROWS,
+    RUNS,
+    SEEN,
+    STARTED,
+    TOP,
+    TOUCHED,
+    UPKEEP,
+    VISITED,
+    WITNESSES,
+)
 from cepheid.kernels.succession_shape import (
     CAPPED,
     DELAY,
@@ -101,42 +131,6 @@ from cepheid.kernels.waiting_lists import (
     schedule,
     take_out,
 )
-
-DONE, UPKEEP, OUTPUT, ROOM = range(4)
-"""Why it stopped: at the end, to have its arrays tidied, with enough to deliver, for more room."""
-
-(
-    NODES,
-    RUNS,
-    MATCHES,
-    ROWS,
-    WITNESSES,
-    IS_RESUMED,
-    TOP,
-    SEEN,
-    DUE,
-    NEEDED,
-) = range(10)
-"""Places in `control`; what is needed of each array comes next, then the counts of waiting rows.
-
-DUE is the next instant of a timer.
-"""
-
-OF_NODES, OF_FOUND, OF_WAITING, OF_LISTS, OF_WITNESSES, OF_OUT, OF_ENDS, ARRAYS = range(8)
-"""The arrays that can become too small: what is needed of them, 0 if they are large enough."""
-
-COUNTS = NEEDED + ARRAYS
-
-TOUCHED, STARTED, FINISHED, VISITED, COUNTERS = range(5)
-"""Counters: instances looked at, instances that began to wait, matches, operators at work."""
-
-FAR = 2**62
-
-CONDITION = int64(
-    int64, int64[:, ::1], int64, int64, int64, int64[:, :], float64[:, :], int64[::1], float64[::1]
-)
-"""(call, nodes, m, q, base, facts, numbers, ci, cf): a truth value as 0 or 1, or a hash."""
-
 
 _TABLE, _LIST, _BITS = int64[:, ::1], int64[::1], uint64[::1]
 _SIGNATURE = types.UniTuple(int64, 2)(  # type: ignore[no-untyped-call]

@@ -12,7 +12,7 @@ def condition_source(conditions: tuple[Condition, ...]) -> str:
     where the constants of it begin.
     """
     lines = [
-        "from cepheid.kernels.succession_run import CONDITION",
+        "from cepheid.kernels.succession_control import CONDITION",
         "",
         "@numba.njit(CONDITION, cache=True, nogil=True, _nrt=False)",
         "def condition(call, nodes, m, q, base, facts, numbers, ci, cf):",

@@ -12,7 +12,7 @@ LARGEST_TEXT = 64 * 1024
 """Bytes of UTF-8 in one text."""
 DEEPEST_NESTING = 64
 """Brackets within brackets, and operators within operators."""
-MOST_COMPONENTS = 64
+MOST_COMPONENTS = 48
 """Components of one pattern."""
 MOST_CONDITIONS = 128
 """Conditions of one query: they are compiled into one function, in seconds up to here."""

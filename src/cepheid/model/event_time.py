@@ -156,9 +156,9 @@ def _whole(value: Fraction) -> int:
     if value.denominator != 1:
         raise QueryError.of(
             "window-not-whole",
-            f"the window is {float(value)} ticks, which is not a whole number",
-            help="choose a smaller tick or another window",
+            f"the length of time is {float(value)} ticks, which is not a whole number",
+            help="choose a smaller tick or another length",
         )
     if abs(value) > MAX_TIME:
-        raise QueryError.of("window-too-large", "the window is longer than 36,000 years")
+        raise QueryError.of("window-too-large", "the length of time is more than 36,000 years")
     return int(value)

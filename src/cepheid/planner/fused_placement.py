@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 
 from cepheid.model.strategy import Strategy
 from cepheid.planner.operator_graph import Operator
@@ -146,17 +145,6 @@ class FusedPlacement:
     def load(self, node: int) -> float:
         """Events that the operators of a node handle per unit of time, by the statistics."""
         return self._nodes[node].shared.cpu
-
-    def shares_with(self, name: str, most: int = 20) -> list[str]:
-        """Queries on the same node that have operators in common with one; not all if many do."""
-        place = self._places.get(name)
-        found: dict[str, None] = {}
-        if place is not None:
-            running = self._nodes[place.node].running
-            for each in self._operators[name]:
-                others = (o for o in running[each.canonical].users if o != name)
-                found.update(dict.fromkeys(islice(others, most)))
-        return list(found)[:most]
 
     def _added(self, node: _Node, wanted: Mapping[str, float], whole: _Load) -> float:
         """What a query adds to the cost of the plan on a node; `wanted` are loads by text."""

@@ -379,13 +379,13 @@ def _refuse_missing(
             ):
                 continue
             raise _missing(name, variable, expression, events, bound)
-    for column in (options.type, options.id):
+    for what, column in (("type", options.type), ("id", options.id)):
         if column is not None and events.get_field_index(column) < 0:
             raise DataError.of(
                 "unknown-column",
                 f"the events have no column `{column}`",
                 help=did_you_mean(column, events.names)
-                or f"name the type column with type=; columns: {', '.join(events.names)}",
+                or f"name the {what} column with {what}=; columns: {', '.join(events.names)}",
             )
 
 

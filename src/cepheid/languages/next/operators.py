@@ -111,7 +111,7 @@ def all_variables(node: Pattern) -> frozenset[str]:
 
 
 def iterated_variables(node: Pattern) -> frozenset[str]:
-    """The variables that may have several events in a match: one that raises exceptions has none."""
+    """The variables that may have several events in a match; what raises exceptions has none."""
     found: frozenset[str] = frozenset()
     for each in walk(node):
         if isinstance(each, Plus):
