@@ -143,9 +143,18 @@ class LiveSuccessions(LiveEvents):
         kinds = [kind is ScalarType.FLOAT for _, kind in layout.columns]
         self._live = LiveFacts(kinds.count(False), kinds.count(True))
         self._live.base = self._live.end = self._chunks[0].base if self._chunks else self._ordinal
-        self._constants = Constants(
-            np.append(self._columns.ints, 0), np.append(self._columns.floats, 0.0), layout.most
-        )
+        self._constants = self._known_constants()
+
+    def _known_constants(self) -> Constants:
+        """What conditions compare with: constants, and the ranks of all strings seen if they ask.
+
+        Live events keep the codes of their strings; where new ones stand among them, ranks tell.
+        """
+        ints = np.append(self._columns.ints, 0)
+        self._ranked = self._columns.strings.count
+        if self._layout.orders_strings:
+            ints = np.append(ints, self._columns.strings.ranks()[::-1])
+        return Constants(ints, np.append(self._columns.floats, 0.0), self._layout.most)
 
     def _laid_out(self) -> SuccessionLayout:
         """The operators over columns of the types known now."""
@@ -231,6 +240,8 @@ class LiveSuccessions(LiveEvents):
                 pieces.extend(self._found(Chains(ends, rows, later), roots, view))
 
         touches = self._touches(ordinals)
+        if self._layout.orders_strings and self._ranked != self._columns.strings.count:
+            self._constants = self._known_constants()
         try:
             self._succession.run(self._events(), ordinals, until, self._constants, deliver, touches)
         except TooManyInstances as problem:

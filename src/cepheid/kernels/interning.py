@@ -8,6 +8,8 @@ stored value decides.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from cepheid.kernels.machine_code import compiled
@@ -258,6 +260,15 @@ class StringTable:
         data = np.frombuffer(text.encode("utf-8") or b"\0", np.uint8)
         size = len(text.encode("utf-8"))
         return int(self.codes(np.zeros(1, np.int64), np.array([0, size], np.int64), data)[0])
+
+    def ranks(self) -> np.ndarray:
+        """The place of each code's string among all known ones, in the order of their bytes."""
+        starts = self._starts[: self.count + 1]
+        pool = self._pool[: starts[-1]].tobytes()
+        texts = [pool[begin:end] for begin, end in pairwise(starts.tolist())]
+        ranks = np.empty(self.count, np.int64)
+        ranks[sorted(range(self.count), key=texts.__getitem__)] = np.arange(self.count)
+        return ranks
 
     def _grow(self, needed: int) -> None:
         if self.count >= len(self._slots) >> 1:

@@ -97,6 +97,15 @@ def is_native(expression: Expression, type_of: TypeOf) -> bool:
             assert_never(expression)
 
 
+def orders_strings(expression: Expression, type_of: TypeOf) -> bool:
+    """Whether two attributes that hold strings are compared by their order."""
+    match expression:
+        case Compare("<" | "<=" | ">" | ">=", Attribute() as left, Attribute() as right):
+            return _both_are_strings(left, right, type_of)
+        case _:
+            return False
+
+
 def _both_are_strings(left: Expression, right: Expression, type_of: TypeOf) -> bool:
     return all(_is_string(operand, type_of) for operand in (left, right))
 
@@ -124,6 +133,7 @@ class KernelSource:
     `name_of` gives the text that reads an attribute: int64, float64 for FLOAT, a code for STRING.
     `may_be_undefined` and `may_be_absent` let checks go where the planner knows the column.
     Constants are counted from `first_int` and `first_float` on, texts such as "i0 + ".
+    `rank_of` is the text that gives a string's rank by its code `{}`, where a kernel is told ranks.
     A kernel cannot raise: under `Absent.ERROR` the caller has to `check_present` beforehand.
 
     >>> source = KernelSource(lambda v, n: f"{n}[i]", lambda v, n: ScalarType.INT)
@@ -141,6 +151,7 @@ class KernelSource:
     float_constants: list[float] = field(default_factory=list)
     first_int: str = ""
     first_float: str = ""
+    rank_of: str | None = None
 
     def predicate(self, expression: Expression, absent: Absent) -> str:
         """Source text of a boolean expression for a native condition."""
@@ -189,7 +200,12 @@ class KernelSource:
         if isinstance(node, Apart):
             return str(is_between_one(node))
         if isinstance(node, Compare):
-            return self._compare(node.op, self._value(node.left), self._value(node.right))
+            left, right = self._value(node.left), self._value(node.right)
+            if self.rank_of is not None and orders_strings(node, self.type_of):
+                ranks = [self.rank_of.format(each.text) for each in (left, right)]
+                defined = f"{left.text} >= 0 and {right.text} >= 0"
+                return f"({defined} and {ranks[0]} {node.op} {ranks[1]})"
+            return self._compare(node.op, left, right)
         value = self._value(node)
         if value.type is not ScalarType.BOOL:
             return "False"

@@ -204,6 +204,7 @@ class _Graph(OperatorBuilder):
             tuple(self.conditions.floats),
             self.most,
             dispatcher=dispatcher,
+            orders_strings=self.conditions.orders_strings,
         )
 
     def operator(self, node: Pattern, above: Above = ALONE) -> int:

@@ -31,8 +31,17 @@ from cepheid.algebra.expression import (
 from cepheid.kernels.match_nodes import FACTS
 from cepheid.kernels.succession_shape import ALWAYS, Condition
 from cepheid.model.errors import QueryError
-from cepheid.planner.kernel_expression import KernelSource, StringConstant, TypeOf, is_native
+from cepheid.planner.kernel_expression import (
+    KernelSource,
+    StringConstant,
+    TypeOf,
+    is_native,
+    orders_strings,
+)
 from cepheid.planner.succession_plan import Equality
+
+_RANK = "ci[ci.shape[0] - 1 - {}]"
+"""The rank of a string by its code: ranks stand behind all constants, the first one last."""
 
 _LAST, _EACH = "^", "*"
 """Marks before the name of a variable: its last event so far, each of its events so far."""
@@ -43,6 +52,7 @@ class Conditions:
     """Writes the conditions of one kernel and collects the columns and constants they read.
 
     `computed` are tests of single events that a kernel cannot take: they become columns of 0 and 1.
+    `orders_strings` says that some condition has to be told the ranks of strings.
     What a variable is called in a chain depends on the operator, and on the side: `bound` tells it
     for the match so far, `coming` for what follows, whose variables these are.
     """
@@ -53,6 +63,7 @@ class Conditions:
     computed: list[tuple[str, Expression]] = field(default_factory=list)
     ints: list[int | StringConstant] = field(default_factory=list)
     floats: list[float] = field(default_factory=list)
+    orders_strings: bool = False
 
     def condition(
         self, expression: Expression, bound: Mapping[str, int], coming: Mapping[str, int]
@@ -146,6 +157,7 @@ class _Body:
             float_constants=self.floats,
             first_int="i0 + ",
             first_float="f0 + ",
+            rank_of=_RANK,
         )
 
     def truth(self, expression: Expression) -> str:
@@ -216,10 +228,13 @@ class _Body:
             return atom
         used = variables(atom)
         if len(used) != 1:
+            if orders_strings(atom, lambda _, name: self.of.type_of(name)):
+                self.of.orders_strings = True
+                return atom
             raise QueryError.of(
                 "no-kernel",
-                "a comparison of texts of two events other than by = and <> has no kernel",
-                help="compare texts of two events by = or <> only",
+                "a comparison of texts of two events that are computed has no kernel",
+                help="compare the fields themselves, or compute one side in a query before",
             )
         (variable,) = used
         name = self.of.computed_test(atom)

@@ -78,6 +78,7 @@ class SuccessionLayout:
     kernel. Variables are numbered in the order of the components; a match names them by number.
     `columns` are the whole numbers (with the codes of strings), then the floats. With a
     `dispatcher` there is no mask: what stands for it is the dispatcher's number of a row's type.
+    `orders_strings`: conditions read the ranks of all strings, behind the whole constants.
     `kept_runs` are the variables whose runs are totals, `measures` what these tell (totals_layout).
     """
 
@@ -98,6 +99,7 @@ class SuccessionLayout:
     dispatcher: Dispatcher | None = None
     kept_runs: frozenset[int] = frozenset()
     measures: Mapping[tuple[int, str], Measure] = field(default_factory=dict)
+    orders_strings: bool = False
 
 
 def lay_out_succession(
@@ -366,6 +368,7 @@ class OneQuery(OperatorBuilder):
             tuple(self.conditions.ints),
             tuple(self.conditions.floats),
             self.most,
+            orders_strings=self.conditions.orders_strings,
         )
 
     def numbers(self, node: Pattern) -> Mapping[str, int]:
