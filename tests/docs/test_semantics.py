@@ -155,6 +155,7 @@ def test_the_limits_are_the_real_ones() -> None:
         "text-too-large": limits.LARGEST_TEXT,
         "nesting-too-deep": limits.DEEPEST_NESTING,
         "too-many-components": limits.MOST_COMPONENTS,
+        "too-many-conditions": limits.MOST_CONDITIONS,
         "too-many-comparisons": limits.MOST_COMPARISONS,
         "too-deep": expression_text.MAX_DEPTH,
         "too-many-live-events": defaults.live_events,
